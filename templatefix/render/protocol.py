@@ -1,0 +1,64 @@
+"""The one way in to rendering, whoever stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+#: Where the clock stands unless a run moves it: reports are reproducible.
+PINNED_CLOCK = datetime(2026, 1, 15, 12, 0, 0)
+
+
+@dataclass(frozen=True)
+class RenderRequest:
+    """One call of a chat template, after the server has prepared the messages.
+
+    ``kwargs`` are the chat template kwargs; special tokens belong to the renderer.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]] | None = None
+    add_generation_prompt: bool = True
+    kwargs: Mapping[str, Any] | None = None
+    clock: datetime = PINNED_CLOCK
+
+
+class Renderer(Protocol):
+    """Turns a request into the text of a prompt.
+
+    ``render`` raises :class:`Refused`, :class:`Crashed` or :class:`SyntaxFault`.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def render(self, request: RenderRequest) -> str: ...
+
+
+class Refused(Exception):
+    """The template called ``raise_exception``: a refusal in its own words, not a crash."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Crashed(Exception):
+    """Rendering raised something else. ``line`` is the template's line when it is known."""
+
+    def __init__(self, kind: str, message: str, line: int | None = None) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+        self.message = message
+        self.line = line
+
+
+class SyntaxFault(Exception):
+    """The template does not compile."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line

@@ -1,0 +1,44 @@
+"""What a target yields: a chat template with all that rendering and encoding it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class TokenizerRef:
+    """Where a tokenizer's files are.
+
+    ``source`` is printable; ``json_path`` is a ``tokenizer.json`` when there is one, else
+    ``directory`` holds files that only transformers can read (a slow tokenizer).
+    """
+
+    source: str
+    directory: Path | None
+    json_path: Path | None
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """A Jinja chat template and its surroundings, wherever they came from.
+
+    ``display`` is the file name that findings print. ``name`` is set for one of several named
+    templates. ``special_tokens`` maps ``bos_token`` and the like to their text;
+    ``stop_token_ids`` are the ``eos_token_id`` of ``generation_config.json``. ``attention`` is
+    ``"sliding-window"`` or ``"hybrid"`` when ``config.json`` says that a cache hit may be shorter
+    than the common prefix. ``format`` is how the template was stored: ``jinja``,
+    ``tokenizer-config``, ``chat-template-json`` or ``gguf``.
+    """
+
+    target: str
+    display: str
+    text: str
+    name: str | None = None
+    path: Path | None = None
+    special_tokens: Mapping[str, str] = field(default_factory=dict)
+    stop_token_ids: tuple[int, ...] = ()
+    tokenizer: TokenizerRef | None = None
+    attention: str | None = None
+    format: str = "jinja"
