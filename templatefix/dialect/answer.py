@@ -1,25 +1,5 @@
-"""What a server's parsers make of a completion: the answer that a client gets and replays."""
+"""The answer, seen from the dialects (its home is :mod:`templatefix.chat.answer`)."""
 
-from __future__ import annotations
+from templatefix.chat.answer import Answer, ToolCall
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """One call. ``arguments`` is JSON text, as the API carries it."""
-
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The fields of an assistant message, exactly as the parsers return them.
-
-    ``None`` is a field that the API leaves out or sends as null; ``""`` is an empty text.
-    """
-
-    reasoning: str | None
-    content: str | None
-    tool_calls: tuple[ToolCall, ...] = ()
+__all__ = ["Answer", "ToolCall"]

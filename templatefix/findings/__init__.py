@@ -1,0 +1,1 @@
+"""What a check finds: plain values that rules make and reports print."""

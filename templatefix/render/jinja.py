@@ -1,0 +1,174 @@
+"""Rendering with Jinja exactly as transformers 5.x does it (``utils/chat_template_utils.py``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+
+from templatefix.render.protocol import (
+    PINNED_CLOCK,
+    Crashed,
+    Refused,
+    RenderRequest,
+    SyntaxFault,
+)
+
+#: The names under which clients and servers send reasoning; the first that is set fills the others.
+_REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
+
+_TEMPLATE_FILES = frozenset({"<template>", "<unknown>"})
+
+
+class GenerationTag(Extension):
+    """``{% generation %}``: prints its body; a scope of its own, like any call block."""
+
+    tags = {"generation"}  # noqa: RUF012 - Jinja reads it from the class
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("_body"), [], [], body).set_lineno(line)
+
+    def _body(self, caller: Callable[[], str]) -> str:
+        return caller()
+
+
+class _PlainDict:
+    """``dict(...)`` and ``dict.fromkeys(...)`` without the class behind them."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args: Any) -> dict[Any, Any]:
+        return dict.fromkeys(*args)
+
+
+class _GuardedNamespace(Namespace):
+    """``namespace(...)`` that refuses names which begin with an underscore."""
+
+    # ``self`` may itself be a key, so neither it nor the mapping can be named parameters.
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        self, rest = args[0], args[1:]
+        attributes = dict(*rest, **kwargs)
+        for name in attributes:
+            _refuse_underscore(name)
+        Namespace.__init__(self, attributes)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _refuse_underscore(name)
+        super().__setitem__(name, value)
+
+
+def _refuse_underscore(name: object) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise jinja2.exceptions.SecurityError(
+            f"a namespace attribute may not begin with an underscore: {name!r}"
+        )
+
+
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
+def _raise_exception(message: str) -> None:
+    raise jinja2.exceptions.TemplateError(message)
+
+
+def make_environment(now: Callable[[], datetime] = lambda: PINNED_CLOCK) -> jinja2.Environment:
+    """The environment in which transformers compiles a chat template; ``now`` is its clock."""
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
+    )
+    environment.filters["tojson"] = _tojson
+    environment.globals["raise_exception"] = _raise_exception
+    environment.globals["strftime_now"] = lambda format: now().strftime(format)
+    environment.globals["dict"] = _PlainDict()
+    environment.globals["namespace"] = _GuardedNamespace
+    return environment
+
+
+def template_messages(messages: list[Mapping[str, Any]] | Any) -> list[dict[str, Any]]:
+    """What transformers makes of messages first: keys that are None go, reasoning is aliased."""
+    prepared = []
+    for message in messages:
+        kept = {key: value for key, value in message.items() if value is not None}
+        reasoning = next((kept[key] for key in _REASONING_FIELDS if key in kept), None)
+        if reasoning is not None:
+            kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
+        prepared.append(kept)
+    return prepared
+
+
+class JinjaRenderer:
+    """One compiled template with its special tokens.
+
+    Raises :class:`SyntaxFault` when the template does not compile.
+    """
+
+    name = "jinja"
+
+    def __init__(self, text: str, special_tokens: Mapping[str, str] | None = None) -> None:
+        self._clock = PINNED_CLOCK
+        self._special_tokens = dict(special_tokens or {})
+        self.renders = 0
+        environment = make_environment(lambda: self._clock)
+        try:
+            self._template = environment.from_string(text)
+        except jinja2.TemplateSyntaxError as fault:
+            raise SyntaxFault(fault.message or str(fault), fault.lineno) from None
+        except SyntaxError as fault:
+            # Python's own compiler refuses what Jinja let pass, such as a break outside a loop.
+            raise SyntaxFault(f"{fault.msg}", None) from None
+        except Exception as fault:
+            raise SyntaxFault(f"{type(fault).__name__}: {fault}", None) from None
+
+    def render(self, request: RenderRequest) -> str:
+        """The prompt's text. Raises :class:`Refused` or :class:`Crashed`."""
+        self._clock = request.clock
+        self.renders += 1
+        variables = {**self._special_tokens, **(request.kwargs or {})}
+        # transformers passes these by name: a kwarg of the same name would be an error there.
+        variables["messages"] = template_messages(request.messages)
+        variables["tools"] = request.tools
+        variables.setdefault("documents", None)
+        variables["add_generation_prompt"] = request.add_generation_prompt
+        try:
+            return self._template.render(variables)
+        except Exception as fault:
+            if type(fault) is jinja2.exceptions.TemplateError:
+                raise Refused(fault.message or "") from None
+            raise Crashed(
+                type(fault).__name__, str(fault), template_line(fault.__traceback__)
+            ) from None
+
+
+def template_line(traceback: TracebackType | None) -> int | None:
+    """The innermost template line in a traceback, 1-based."""
+    line = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename in _TEMPLATE_FILES:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
