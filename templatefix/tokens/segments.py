@@ -1,0 +1,238 @@
+"""Encoding that pays for each stretch of text once.
+
+A conversation of n turns is rendered n times, each time a little longer. Encoding every prompt
+from its start would cost a number of characters that is quadratic in the turns.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from templatefix.errors import TargetError
+
+from .split import AddedLiteral, Splitter
+from .vocabulary import token_bytes
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+#: Encoded characters that are kept, so that a long search does not fill the memory.
+_CACHE_CHARACTERS = 30_000_000
+_REMEMBERED_TEXTS = 4
+_PROBES = (
+    "user\nHi there",
+    " two  spaces ",
+    "\n\n",
+    "x",
+    "Ä e\u0301 ﬁ 中文",
+    "▁a b",
+    "42",
+    "\t<b>",
+)
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """A text with its ids. ``cuts[i]`` is a resumable position, before it ``counts[i]`` ids."""
+
+    text: str
+    ids: list[int]
+    cuts: list[int]
+    counts: list[int]
+
+
+class SegmentEncoder:
+    """An :class:`~.encoder.Encoder` over a tokenizer of the ``tokenizers`` library."""
+
+    def __init__(self, tokenizer: Tokenizer, source: str, approximate: bool = False) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self.source = source
+        self.approximate = approximate
+        self.characters_encoded = 0
+        self._tokenizer = tokenizer
+        self._added = {
+            token_id: AddedLiteral(
+                token.content,
+                token_id,
+                token.lstrip,
+                token.rstrip,
+                token.single_word,
+                token.normalized,
+            )
+            for token_id, token in tokenizer.get_added_tokens_decoder().items()
+        }
+        self._remembered: deque[_Encoded] = deque(maxlen=_REMEMBERED_TEXTS)
+        self._cache: dict[tuple[bool, str], Sequence[int]] = {}
+        self._cached_characters = 0
+        self._splitter: Splitter | None = None
+        self._carrier: AddedLiteral | None = None
+        self._choose_method()
+        self._anchor = self._choose_anchor()
+        self._forget()
+
+    # Encoding
+
+    def encode(self, text: str) -> list[int]:
+        text = _LONE_SURROGATES.sub("\ufffd", text)
+        if self._splitter is None or not self._splitter.can_split(text):
+            return list(self._segment(text, first=True))
+        start, encoded = self._resume(text, self._splitter.lookahead)
+        if start == len(text):
+            return list(encoded.ids)
+        ids = encoded.ids
+        for piece in self._splitter.split(text, start):
+            if piece.token_id is None:
+                ids += self._segment(text[piece.start : piece.end], first=piece.start == 0)
+            else:
+                ids.append(piece.token_id)
+            if piece.resume:
+                encoded.cuts.append(piece.end)
+                encoded.counts.append(len(ids))
+        self._remembered.append(encoded)
+        return list(ids)
+
+    def encode_continuation(self, text: str) -> list[int]:
+        if self._anchor is not None:
+            anchor_ids = self.encode(self._anchor)
+            joint = self.encode(self._anchor + text)
+            if joint[: len(anchor_ids)] == anchor_ids:
+                return joint[len(anchor_ids) :]
+        return self.encode(text)
+
+    def _resume(self, text: str, lookahead: int) -> tuple[int, _Encoded]:
+        """What is known of ``text`` already: up to where, and the ids before that position."""
+        start, best = 0, _Encoded(text, [], [], [])
+        for known in self._remembered:
+            common = common_prefix(known.text, text)
+            if common == len(text) == len(known.text):
+                return len(text), known
+            index = bisect_right(known.cuts, common - lookahead)
+            if index and known.cuts[index - 1] > start:
+                start, count = known.cuts[index - 1], known.counts[index - 1]
+                best = _Encoded(text, known.ids[:count], known.cuts[:index], known.counts[:index])
+        return start, best
+
+    def _segment(self, segment: str, first: bool) -> Sequence[int]:
+        """The ids of a stretch without plain added tokens, at the text's start or further on."""
+        key = (first or self._carrier is None, segment)
+        if key not in self._cache:
+            if self._cached_characters > _CACHE_CHARACTERS:
+                self._cache.clear()
+                self._cached_characters = 0
+            self._cached_characters += len(segment)
+            if first or self._carrier is None:
+                self._cache[key] = self._give(segment)
+            else:
+                self._cache[key] = self._give(self._carrier.text + segment)[1:]
+        return self._cache[key]
+
+    def _give(self, text: str) -> list[int]:
+        self.characters_encoded += len(text)
+        try:
+            return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        except BaseException as error:
+            # The library panics in Rust on some files; that arrives outside of Exception.
+            if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+                raise TargetError(
+                    self.source,
+                    f"the tokenizer failed to encode a text: {error}",
+                    "its tokenizer.json is damaged; fetch it again or pass --tokenizer",
+                ) from error
+            raise
+
+    # Choosing how to encode
+
+    def _choose_method(self) -> None:
+        """The cheapest way of encoding by segments that agrees with encoding whole texts.
+
+        A segment alone is right for most tokenizers. Those that put a dummy space only before
+        the first word of a text need a *carrier*: an added token before the segment, whose id is
+        dropped. Where neither holds, whole texts are encoded.
+        """
+        identity = _is_identity(self._tokenizer)
+        literals = list(self._added.values())
+        for second_pass in (True, False) if identity else (False,):
+            splitter = Splitter(literals, second_pass)
+            for carrier in (None, *splitter.carriers[:1]):
+                self._splitter, self._carrier = splitter, carrier
+                if all(self.encode(text) == self._give(text) for text in self._probe_texts()):
+                    return
+                self._forget()
+        self._splitter = self._carrier = None
+
+    def _probe_texts(self) -> list[str]:
+        added = list(self._added.values())
+        marks = [literal.text for literal in (*added[:2], *added[-2:])]
+        marks += [literal.text for literal in added if literal.normalized][:2]
+        return [
+            f"{before}{mark}{after}{mark}{mark}{before}"
+            for mark in marks
+            for before, after in zip(_PROBES, (*_PROBES[1:], ""), strict=True)
+        ] + [*_PROBES, *marks]
+
+    def _choose_anchor(self) -> str | None:
+        """A text before a continuation that takes the dummy space upon itself, where needed."""
+        ids = self.encode("a")
+        if not ids or not (self._tokenizer.id_to_token(ids[0]) or "").startswith(("▁", "Ġ")):
+            return None
+        for anchor in ("\n", ">", "."):
+            anchor_ids, joint = self.encode(anchor), self.encode(anchor + "a")
+            if joint[: len(anchor_ids)] == anchor_ids and joint[len(anchor_ids) :] != ids:
+                return anchor
+        return None
+
+    def _forget(self) -> None:
+        self._remembered.clear()
+        self._cache.clear()
+        self._cached_characters = self.characters_encoded = 0
+
+    # Tokens
+
+    def token_text(self, token_id: int) -> str:
+        return self._bytes_of(token_id).decode("utf-8", "replace")
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        return b"".join(map(self._bytes_of, token_ids)).decode("utf-8", "replace")
+
+    def token_id(self, text: str) -> int | None:
+        return self._tokenizer.token_to_id(text)
+
+    def special_tokens(self) -> frozenset[str]:
+        return frozenset(literal.text for literal in self._added.values())
+
+    def _bytes_of(self, token_id: int) -> bytes:
+        if token_id in self._added:
+            return self._added[token_id].text.encode("utf-8", "replace")
+        known = 0 <= token_id < 2**32
+        spelling = self._tokenizer.id_to_token(token_id) if known else None
+        return b"" if spelling is None else token_bytes(spelling, self._byte_level)
+
+    @property
+    def _byte_level(self) -> bool:
+        return "ByteLevel" in type(self._tokenizer.decoder).__name__
+
+
+def _is_identity(tokenizer: Tokenizer) -> bool:
+    normalizer = tokenizer.normalizer
+    return normalizer is None or (type(normalizer).__name__ == "Sequence" and len(normalizer) == 0)
+
+
+def common_prefix(one: str, other: str) -> int:
+    """The length in characters of the longest common prefix."""
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,139 @@
+"""Where a tokenizer cuts a text before it looks at it: at the added tokens.
+
+This follows the added vocabulary of the ``tokenizers`` library (0.23): the text is searched for
+the literal texts of the added tokens, leftmost first and the longest of those that start there;
+what lies between them is normalised, pre-tokenised and encoded piece by piece. So no piece can
+influence another, and each need be encoded only once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+#: Unicode White_Space, which is what the library strips; Python's ``\s`` has four more.
+_SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACES = re.compile(f"[{_SPACE}]+")
+_SPACES_AT_END = re.compile(f"[{_SPACE}]+\\Z")
+
+
+@dataclass(frozen=True)
+class AddedLiteral:
+    """An added token. ``lstrip`` and ``rstrip``: white space beside it belongs to the token.
+
+    ``single_word`` tokens match only between non-word characters, ``normalized`` ones are looked
+    for in a second pass, in the normalised text.
+    """
+
+    text: str
+    token_id: int
+    lstrip: bool = False
+    rstrip: bool = False
+    single_word: bool = False
+    normalized: bool = False
+
+
+class Piece(NamedTuple):
+    """``text[start:end]``: an added token when ``token_id`` is set, else text to encode.
+
+    ``resume`` is true where the rest of the text is split alike whatever came before.
+    """
+
+    start: int
+    end: int
+    token_id: int | None
+    resume: bool = False
+
+
+class LiteralSplitter:
+    """Splits at a set of literals in one pass."""
+
+    def __init__(self, literals: Iterable[AddedLiteral]) -> None:
+        self._literals = {literal.text: literal for literal in literals if literal.text}
+        self.lookahead = max(map(len, self._literals), default=1)
+        # Added vocabularies reach thousands of tokens with few beginnings: a pattern finds the
+        # beginnings, and a set look-up for each length decides.
+        self._lengths: dict[str, list[int]] = {}
+        for text in self._literals:
+            self._lengths.setdefault(text[:2], []).append(len(text))
+        for beginning, lengths in self._lengths.items():
+            self._lengths[beginning] = sorted(set(lengths), reverse=True)
+        beginnings = sorted(self._lengths, key=len, reverse=True)
+        self._candidates = re.compile("|".join(map(re.escape, beginnings))) if beginnings else None
+
+    def split(self, text: str, start: int, stop: int) -> Iterator[Piece]:
+        """The pieces of ``text[start:stop]``; ``start`` is 0 or the end of an added token."""
+        done = position = start
+        while (literal_at := self._next(text, position, stop)) is not None:
+            literal, found = literal_at
+            begin, end = found, found + len(literal.text)
+            position = end
+            if literal.lstrip and (spaces := _SPACES_AT_END.search(text, done, begin)):
+                begin = spaces.start()
+            if literal.rstrip and (spaces := _SPACES.match(text, end, stop)):
+                position = end = spaces.end()
+            if done < begin:
+                yield Piece(done, begin, None)
+            yield Piece(begin, end, literal.token_id)
+            done = end
+        if done < stop:
+            yield Piece(done, stop, None)
+
+    def _next(self, text: str, start: int, stop: int) -> tuple[AddedLiteral, int] | None:
+        if self._candidates is None:
+            return None
+        position = start
+        while candidate := self._candidates.search(text, position, stop):
+            position = candidate.start()
+            # A literal of one character is its own beginning, and may begin a longer one.
+            for beginning in (text[position : position + 2], text[position]):
+                for length in self._lengths.get(beginning, ()):
+                    literal = self._literals.get(text[position : position + length])
+                    if literal is not None and position + length <= stop:
+                        return literal, position
+            position += 1
+        return None
+
+
+class Splitter:
+    """Splits as the library does: the plain added tokens first, the normalised ones after.
+
+    ``identity_normalizer`` says that normalised text is the text itself; otherwise the second
+    pass is left to the tokenizer, which sees each piece with its normalised tokens in it.
+    """
+
+    def __init__(self, literals: Iterable[AddedLiteral], identity_normalizer: bool) -> None:
+        literals = list(literals)
+        plain = [literal for literal in literals if not literal.normalized]
+        normalized = [literal for literal in literals if literal.normalized]
+        second = identity_normalizer and not any(literal.single_word for literal in normalized)
+        self.carriers = [
+            literal
+            for literal in plain
+            if not (literal.lstrip or literal.rstrip or literal.single_word)
+        ]
+        self._single_words = [literal.text for literal in plain if literal.single_word]
+        self._first = LiteralSplitter(plain)
+        self._second = LiteralSplitter(normalized if second else [])
+        self._never = any(literal.rstrip for literal in literals) and any(
+            _SPACES.match(literal.text) for literal in literals
+        )
+
+    @property
+    def lookahead(self) -> int:
+        """How many characters after a cut may have had a say in it."""
+        return self._first.lookahead
+
+    def can_split(self, text: str) -> bool:
+        """False where the cuts are not certain, so that only the whole text may be encoded."""
+        return not self._never and not any(word in text for word in self._single_words)
+
+    def split(self, text: str, start: int = 0) -> Iterator[Piece]:
+        """The pieces of ``text[start:]``; ``start`` is 0 or the end of a resumable piece."""
+        for piece in self._first.split(text, start, len(text)):
+            if piece.token_id is None:
+                yield from self._second.split(text, piece.start, piece.end)
+            else:
+                yield piece._replace(resume=True)
