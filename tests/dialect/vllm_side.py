@@ -1,0 +1,126 @@
+"""Runs inside a Python that has vLLM: feeds completions to vLLM's own parsers.
+
+Reads a JSON list of cases from stdin, prints a JSON list of answers after a line of its own. A
+case is ``{"reasoning", "tool", "tokenizer", "extra_tokens", "kwargs", "tools", "completion",
+"prompt", "streaming"}``; an answer is ``{"reasoning", "content", "tool_calls": [[name,
+arguments]]}`` or ``{"error"}``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from typing import Any
+
+for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_NO_USAGE_STATS", "DO_NOT_TRACK"):
+    os.environ[name] = "1"
+os.environ["VLLM_LOGGING_LEVEL"] = "ERROR"
+
+from vllm.entrypoints.openai.chat_completion.protocol import (  # noqa: E402
+    ChatCompletionRequest,
+)
+from vllm.parser.parser_manager import ParserManager  # noqa: E402
+from vllm.tokenizers import get_tokenizer  # noqa: E402
+
+ANSWERS = "--- answers ---"
+
+
+@functools.cache
+def tokenizer_of(directory: str, extra: tuple[str, ...]) -> Any:
+    tokenizer = get_tokenizer(directory)
+    missing = [token for token in extra if token not in tokenizer.get_vocab()]
+    if missing:
+        tokenizer.add_tokens(missing)
+        get_tokenizer_vocab = tokenizer.__class__.get_vocab
+        vocab = dict(get_tokenizer_vocab(tokenizer))
+        vocab.update({t: i for t, i in tokenizer.get_added_vocab().items()})
+        tokenizer.get_vocab = lambda: vocab
+    return tokenizer
+
+
+@functools.cache
+def parser_of(reasoning: str | None, tool: str | None) -> Any:
+    harmony = reasoning == "openai_gptoss"
+    return ParserManager.get_parser(
+        tool_parser_name=tool,
+        reasoning_parser_name=reasoning,
+        enable_auto_tools=True,
+        is_harmony=harmony,
+    )
+
+
+def answer(case: dict[str, Any]) -> dict[str, Any]:
+    tokenizer = tokenizer_of(case["tokenizer"], tuple(case.get("extra_tokens") or ()))
+    kwargs = case.get("kwargs") or {}
+    message: dict[str, Any] = {"role": "user", "content": "q"}
+    asked: dict[str, Any] = {"model": "m", "messages": [message], "chat_template_kwargs": kwargs}
+    if case.get("tools"):
+        asked["tools"] = case["tools"]
+    request = ChatCompletionRequest(**asked)
+    parser_class = parser_of(case["reasoning"], case["tool"])
+    parser = parser_class(tokenizer, request.tools, chat_template_kwargs=kwargs)
+    completion = case["completion"]
+    ids = tokenizer.encode(completion, add_special_tokens=False)
+    prompt = tokenizer.encode(case.get("prompt", ""), add_special_tokens=False)
+    if case.get("streaming"):
+        return streamed(parser, tokenizer, request, ids, prompt)
+    parser.set_prompt_token_ids(prompt)
+    reasoning, content, calls = parser.parse(
+        completion, request, enable_auto_tools=True, model_output_token_ids=ids
+    )
+    listed = request.tools and calls or []
+    return {
+        "reasoning": reasoning,
+        "content": content,
+        "tool_calls": [[call.name, call.arguments] for call in listed],
+    }
+
+
+def streamed(
+    parser: Any, tokenizer: Any, request: Any, ids: list[int], prompt: list[int]
+) -> dict[str, Any]:
+    reasoning: list[str] = []
+    content: list[str] = []
+    calls: dict[int, list[str]] = {}
+    held = 0
+    for position, token in enumerate(ids):
+        before = tokenizer.decode(ids[:held]) if held else ""
+        text = tokenizer.decode(ids[: position + 1])
+        last = position + 1 == len(ids)
+        if text.endswith("\ufffd") and not last:
+            continue
+        delta = parser.parse_delta(
+            text[len(before) :], ids[held : position + 1], request, prompt, finished=last
+        )
+        held = position + 1
+        if delta is None:
+            continue
+        reasoning.append(delta.reasoning or "")
+        content.append(delta.content or "")
+        for call in delta.tool_calls or ():
+            known = calls.setdefault(call.index, ["", ""])
+            if call.function is not None:
+                known[0] += call.function.name or ""
+                known[1] += call.function.arguments or ""
+    return {
+        "reasoning": "".join(reasoning) or None,
+        "content": "".join(content) or None,
+        "tool_calls": list(calls.values()) if request.tools else [],
+    }
+
+
+def main() -> None:
+    answers = []
+    for case in json.load(sys.stdin):
+        try:
+            answers.append(answer(case))
+        except Exception as fault:  # what a parser refuses is an answer, too
+            answers.append({"error": f"{type(fault).__name__}: {fault}"})
+    print(ANSWERS)
+    json.dump(answers, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
