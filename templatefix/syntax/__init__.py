@@ -1,0 +1,37 @@
+"""What can be known of a template without rendering it.
+
+>>> from templatefix.syntax import kwargs, parse
+>>> template = parse("{% if think is defined and think %}<think>{% endif %}{{ messages }}")
+>>> [(kwarg.name, kwarg.values) for kwarg in kwargs(template)]
+[('think', (True, False))]
+"""
+
+from templatefix.syntax.content import ContentFormat, content_format
+from templatefix.syntax.fault import Unparsable
+from templatefix.syntax.kwargs import Kwarg, kwargs
+from templatefix.syntax.literals import literals, reads_attribute
+from templatefix.syntax.names import named_kwargs, reads_messages
+from templatefix.syntax.span import Lines, Position, Span, normalise_newlines
+from templatefix.syntax.template import Place, Template, parse
+from templatefix.syntax.unknown import UnknownName, unknown_names
+
+__all__ = [
+    "ContentFormat",
+    "Kwarg",
+    "Lines",
+    "Place",
+    "Position",
+    "Span",
+    "Template",
+    "UnknownName",
+    "Unparsable",
+    "content_format",
+    "kwargs",
+    "literals",
+    "named_kwargs",
+    "normalise_newlines",
+    "parse",
+    "reads_attribute",
+    "reads_messages",
+    "unknown_names",
+]

@@ -1,0 +1,122 @@
+"""Whether vLLM hands message contents to a template as texts or as lists of parts.
+
+vLLM's ``--chat-template-content-format auto`` looks at the template (0.33.0, ``renderers/hf.py``):
+a loop over a message's content means lists. It goes by names and not by scopes, and what surprises
+it counts as text; both are reproduced here, for a template sees what vLLM decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal
+
+from jinja2 import nodes
+
+from templatefix.syntax.template import Template
+
+ContentFormat = Literal["string", "openai"]
+
+
+class _NoPlainName(Exception):
+    """vLLM expects a plain name here, stops with an error and falls back to texts."""
+
+
+@lru_cache(maxsize=64)
+def content_format(template: Template) -> ContentFormat:
+    """``"openai"`` for lists of parts, ``"string"`` for texts."""
+    try:
+        return "openai" if _loops_over_content(template.ast) else "string"
+    except _NoPlainName:
+        return "string"
+
+
+def _loops_over_content(root: nodes.Template) -> bool:
+    messages = _message_names(root)
+    by_macro = _macro_loops(root, messages)
+    # Jinja's own order of search decides which loop vLLM meets first.
+    for loop in root.find_all(nodes.For):
+        name = loop.iter.name if isinstance(loop.iter, nodes.Name) else None
+        in_macro = id(loop) in by_macro
+        if (
+            _is_content(loop.iter, messages)
+            or (name is not None and name in by_macro.get(id(loop), ()))
+            or (name == "content" and not in_macro)
+        ):
+            _plain_name(loop.target)
+            return True
+    return False
+
+
+def _message_names(root: nodes.Template) -> frozenset[str]:
+    """The variables of the loops over the messages, or over a filtered or sliced copy."""
+    conversations = ["messages"]
+    assignments = list(root.find_all(nodes.Assign))
+    for conversation in conversations:  # grows while it is walked
+        for assignment in assignments:
+            if _is_plain(assignment.node, conversation):
+                name = _plain_name(assignment.target)
+                if name not in conversations:
+                    conversations.append(name)
+    return frozenset(
+        _plain_name(loop.target)
+        for loop in root.find_all(nodes.For)
+        if any(_is_plain(loop.iter, name) for name in conversations)
+    )
+
+
+def _macro_loops(root: nodes.Template, messages: frozenset[str]) -> dict[int, set[str]]:
+    """For each loop inside a macro, the macro's parameters that some call fills with content."""
+    loops: dict[int, set[str]] = {}
+    calls = [call for call in root.find_all(nodes.Call) if isinstance(call.node, nodes.Name)]
+    for macro in root.find_all(nodes.Macro):
+        filled = {
+            parameter
+            for call in calls
+            if isinstance(call.node, nodes.Name) and call.node.name == macro.name
+            for parameter, argument in _arguments(macro, call)
+            if _is_content(argument, messages)
+        }
+        for loop in macro.find_all(nodes.For):
+            known = loops.setdefault(id(loop), set())
+            if filled:  # of nested macros the inner one decides
+                known.clear()
+                known.update(filled)
+    return loops
+
+
+def _arguments(macro: nodes.Macro, call: nodes.Call) -> Iterator[tuple[str, nodes.Expr]]:
+    names = [parameter.name for parameter in macro.args]
+    yield from zip(names, call.args, strict=False)
+    yield from ((pair.key, pair.value) for pair in call.kwargs if pair.key in names)
+
+
+def _bare(node: nodes.Node | None) -> nodes.Node | None:
+    """What is left of an expression without its filters, tests and slices."""
+    while isinstance(node, (nodes.Filter, nodes.Test)) or (
+        isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice)
+    ):
+        node = node.node
+    return node
+
+
+def _is_plain(node: nodes.Node, name: str) -> bool:
+    bare = _bare(node)
+    return isinstance(bare, nodes.Name) and bare.ctx == "load" and bare.name == name
+
+
+def _is_content(node: nodes.Node, messages: frozenset[str]) -> bool:
+    bare = _bare(node)
+    if isinstance(bare, nodes.Getattr):
+        read = bare.attr == "content"
+    elif isinstance(bare, nodes.Getitem):
+        read = isinstance(bare.arg, nodes.Const) and bare.arg.value == "content"
+    else:
+        return False
+    return read and isinstance(bare.node, nodes.Name) and bare.node.name in messages
+
+
+def _plain_name(target: nodes.Node) -> str:
+    if not isinstance(target, nodes.Name):
+        raise _NoPlainName
+    return target.name

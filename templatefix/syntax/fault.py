@@ -1,0 +1,13 @@
+"""The error for a template text that cannot be analysed."""
+
+
+class Unparsable(Exception):
+    """The text is no template that Jinja can parse, or is too large or deep to be read.
+
+    ``line`` is 1-based, None where none is to blame.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message if line is None else f"line {line}: {message}")
+        self.message = message
+        self.line = line

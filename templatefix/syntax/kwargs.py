@@ -1,0 +1,261 @@
+"""The request kwargs that a template may read, and the values worth trying for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from jinja2 import nodes
+
+from templatefix.syntax.names import (
+    DEFAULT_FILTERS,
+    STRUCTURE_FILTERS,
+    assigned_names,
+    is_condition,
+    outside_loads,
+    outside_names,
+    tests_presence,
+)
+from templatefix.syntax.span import Position
+from templatefix.syntax.template import Template
+
+#: A variable, or an attribute of a namespace.
+Variable = tuple[str, str | None]
+
+#: Methods that hand on a string which still tells one value of a kwarg from another.
+_STRING_METHODS = frozenset({"lower", "upper", "strip", "lstrip", "rstrip", "title", "capitalize"})
+_STRING_FILTERS = frozenset({"lower", "upper", "trim", "string", "title", "capitalize"})
+
+
+@dataclass(frozen=True)
+class Kwarg:
+    """A name that a request may set through ``chat_template_kwargs``.
+
+    ``values`` are worth probing: booleans where it is used as one or nothing tells, then every
+    string and integer that the template compares it with or falls back to; none where it must be
+    a list or an object. ``guarded``: the template asks somewhere whether it was given. ``free``:
+    its text is printed as given, so that ``values`` cannot be all there are. ``position`` is its
+    first use.
+    """
+
+    name: str
+    values: tuple[bool | int | str, ...]
+    guarded: bool
+    free: bool
+    position: Position
+
+
+def kwargs(template: Template, special_tokens: Iterable[str] = ()) -> tuple[Kwarg, ...]:
+    """The request kwargs that the template may read, in the order of their first use.
+
+    Left out: what every server supplies, special tokens (the given names and all that end in
+    ``_token``), and locals that Jinja counts as undeclared because they are set on some paths
+    only.
+    """
+    return _kwargs(template, frozenset(special_tokens))
+
+
+@lru_cache(maxsize=64)
+def _kwargs(template: Template, special_tokens: frozenset[str]) -> tuple[Kwarg, ...]:
+    found = []
+    for name in outside_names(template, special_tokens):
+        uses = outside_loads(template, name)
+        if uses and not _is_local(template, name, uses):
+            values, free = _values(template, name)
+            guarded = any(tests_presence(template, use) for use in uses)
+            position = template.position(template.span(uses[0]).start)
+            found.append(Kwarg(name, values, guarded, free, position))
+    return tuple(sorted(found, key=lambda kwarg: kwarg.position))
+
+
+def _is_local(template: Template, name: str, uses: list[nodes.Name]) -> bool:
+    """Whether the template sets the name itself, and asks for it at most afterwards.
+
+    ``{% if think is not defined %}{% set think = false %}`` asks first: a kwarg with a default.
+    """
+    stores = [
+        place
+        for place in template.places
+        if isinstance(place.node, nodes.Name)
+        and place.node.ctx != "load"
+        and place.node.name == name
+    ]
+    if not stores:
+        return name in assigned_names(template)
+    asked = [use for use in uses if tests_presence(template, use)]
+    if not asked:
+        return True
+    assignments = [place.parent for place in stores if isinstance(place.parent, nodes.Assign)]
+    constant = all(isinstance(assignment.node, nodes.Const) for assignment in assignments)
+    if constant and len(assignments) == len(stores):
+        return False
+    first = min((place.parent or place.node for place in stores), key=template.span)
+    return template.span(asked[0]).start >= template.span(first).end
+
+
+def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...], bool]:
+    variables = _aliases(template, name)
+    values: dict[tuple[type, object], bool | int | str] = {}
+    boolean = structure = free = False
+
+    def compared_with(literals: Iterable[nodes.Node]) -> None:
+        nonlocal boolean
+        for literal in literals:
+            value = literal.value if isinstance(literal, nodes.Const) else None
+            if isinstance(value, bool):
+                boolean = True
+            elif isinstance(value, (str, int)):
+                values[type(value), value] = value
+
+    for node, parent, _ in template.places:
+        if isinstance(node, nodes.Assign) and _target(node) in variables:
+            compared_with([node.node])
+        if not isinstance(node, nodes.Expr) or _variable(node) not in variables:
+            continue
+        if is_condition(template, node):
+            boolean = True
+        top = _value_of(template, node)
+        holder, field = template.parents[id(top)].parent, template.parents[id(top)].field
+        if isinstance(holder, nodes.Compare):
+            compared_with(_partners(holder, top))
+        elif isinstance(holder, nodes.Operand) and holder.op in ("in", "notin"):
+            structure = True
+        elif isinstance(holder, (nodes.Or, nodes.And)) and not is_condition(template, top):
+            compared_with((holder.left, holder.right))
+        elif isinstance(holder, nodes.CondExpr) and field in ("expr1", "expr2"):
+            compared_with(part for part in (holder.expr1, holder.expr2) if part is not None)
+        elif isinstance(holder, nodes.Test) and holder.node is top:
+            boolean |= holder.name in ("true", "false", "boolean")
+            if holder.name in ("sameas", "eq", "equalto", "==", "ne", "!="):
+                compared_with(holder.args)
+            elif holder.name == "in":
+                compared_with(_items(holder.args[0]) if holder.args else ())
+            structure |= holder.name in ("mapping", "iterable", "sequence")
+        elif isinstance(holder, (nodes.Output, nodes.Concat, nodes.Add)):
+            free = True
+        if isinstance(parent, nodes.Filter) and parent.node is node:
+            if parent.name in DEFAULT_FILTERS:
+                compared_with(parent.args[:1])
+            structure |= parent.name in STRUCTURE_FILTERS
+        elif isinstance(parent, nodes.For) and parent.iter is node:
+            structure = True
+        elif isinstance(parent, (nodes.Getattr, nodes.Getitem)) and parent.node is node:
+            structure |= _variable(parent) is None and not _is_called(template, parent)
+    if structure and not values:
+        return (), free
+    booleans = (True, False) if boolean or not (values or free) else ()
+    return (*booleans, *values.values()), free
+
+
+def _target(assignment: nodes.Assign) -> Variable | None:
+    target = assignment.target
+    if isinstance(target, nodes.NSRef):
+        return target.name, target.attr
+    return (target.name, None) if isinstance(target, nodes.Name) else None
+
+
+def _variable(node: nodes.Node) -> Variable | None:
+    if isinstance(node, nodes.Name) and node.ctx == "load":
+        return node.name, None
+    if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
+        return node.node.name, node.attr
+    return None
+
+
+def _aliases(template: Template, name: str) -> frozenset[Variable]:
+    """The kwarg and every variable that holds its value, whatever path sets it."""
+    variables: set[Variable] = {(name, None)}
+    flows = list(_flows(template))
+    grown = True
+    while grown:
+        grown = False
+        for target, value in flows:
+            if target not in variables and any(_variable(node) in variables for node in value):
+                variables.add(target)
+                grown = True
+    return frozenset(variables)
+
+
+def _flows(template: Template) -> Iterator[tuple[Variable, list[nodes.Node]]]:
+    """Each variable that takes over a value, and the expressions the value may be."""
+    macros: dict[str, nodes.Macro] = {}
+    for node, _, _ in template.places:
+        if isinstance(node, nodes.Macro):
+            macros[node.name] = node
+    for node, _, _ in template.places:
+        if isinstance(node, nodes.Assign):
+            target = _target(node)
+            if target is not None:
+                yield target, list(_origins(node.node))
+                for key, value in _namespace_attributes(node.node):
+                    yield (target[0], key), list(_origins(value))
+        elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
+            macro = macros.get(node.node.name)
+            if macro is not None:
+                for parameter, argument in zip(macro.args, node.args, strict=False):
+                    yield (parameter.name, None), list(_origins(argument))
+                for keyword in node.kwargs:
+                    yield (keyword.key, None), list(_origins(keyword.value))
+
+
+def _namespace_attributes(value: nodes.Node) -> Iterator[tuple[str, nodes.Expr]]:
+    if not isinstance(value, nodes.Call) or not isinstance(value.node, nodes.Name):
+        return
+    if value.node.name == "namespace":
+        yield from ((pair.key, pair.value) for pair in value.kwargs)
+
+
+def _origins(expression: nodes.Node) -> Iterator[nodes.Node]:
+    """The expressions whose value this one hands on, changed in spelling at most."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, nodes.CondExpr):
+            stack.extend(part for part in (node.expr1, node.expr2) if part is not None)
+        elif isinstance(node, (nodes.Or, nodes.And)):
+            stack.extend((node.left, node.right))
+        elif isinstance(node, nodes.Filter) and node.node is not None:
+            if node.name in DEFAULT_FILTERS | _STRING_FILTERS:
+                stack.append(node.node)
+        elif (
+            isinstance(node, nodes.Call)
+            and isinstance(node.node, nodes.Getattr)
+            and node.node.attr in _STRING_METHODS
+        ):
+            stack.append(node.node.node)
+
+
+def _value_of(template: Template, node: nodes.Node) -> nodes.Node:
+    """Climb from a variable through filters and methods that keep its value recognisable."""
+    while True:
+        parent = template.parents[id(node)].parent
+        if isinstance(parent, nodes.Filter) and parent.node is node:
+            if parent.name in DEFAULT_FILTERS | _STRING_FILTERS:
+                node = parent
+                continue
+        elif isinstance(parent, nodes.Getattr) and parent.attr in _STRING_METHODS:
+            call = template.parents[id(parent)].parent
+            if isinstance(call, nodes.Call) and call.node is parent:
+                node = call
+                continue
+        return node
+
+
+def _partners(comparison: nodes.Compare, side: nodes.Node) -> Iterator[nodes.Node]:
+    if comparison.expr is side:
+        for operand in comparison.ops:
+            if operand.op in ("in", "notin"):
+                yield from _items(operand.expr)
+            else:
+                yield operand.expr
+
+
+def _items(node: nodes.Node) -> Iterable[nodes.Node]:
+    return node.items if isinstance(node, (nodes.List, nodes.Tuple)) else ()
+
+
+def _is_called(template: Template, node: nodes.Node) -> bool:
+    parent = template.parents[id(node)].parent
+    return isinstance(parent, nodes.Call) and parent.node is node

@@ -1,0 +1,45 @@
+"""The texts that a template holds and the fields that it reads."""
+
+from __future__ import annotations
+
+from jinja2 import nodes
+
+from templatefix.syntax.template import Template
+
+#: Filters that read an attribute whose name is a string: the keyword, or the first argument.
+_ATTRIBUTE_FILTERS = frozenset({"attr", "selectattr", "rejectattr", "map", "groupby", "sort"})
+
+
+def literals(template: Template) -> tuple[str, ...]:
+    """Every string constant and every piece of template data, in the order of the source."""
+    found = []
+    for node, _, _ in template.places:
+        if isinstance(node, nodes.TemplateData):
+            found.append(node.data)
+        elif isinstance(node, nodes.Const) and isinstance(node.value, str):
+            found.append(node.value)
+    return tuple(found)
+
+
+def reads_attribute(template: Template, name: str) -> bool:
+    """Whether the template reads ``.name``, ``['name']`` or ``.get('name')`` of anything."""
+    return any(_reads(node, name) for node, _, _ in template.places)
+
+
+def _reads(node: nodes.Node, name: str) -> bool:
+    if isinstance(node, nodes.Getattr):
+        return node.attr == name
+    if isinstance(node, nodes.Getitem):
+        return _is_text(node.arg, name)
+    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
+        return node.node.attr == "get" and bool(node.args) and _is_text(node.args[0], name)
+    if isinstance(node, nodes.Filter) and node.name in _ATTRIBUTE_FILTERS:
+        arguments = [pair.value for pair in node.kwargs if pair.key == "attribute"]
+        if node.name in ("attr", "selectattr", "rejectattr", "groupby"):
+            arguments += node.args[:1]
+        return any(_is_text(argument, name) for argument in arguments)
+    return False
+
+
+def _is_text(node: nodes.Node, text: str) -> bool:
+    return isinstance(node, nodes.Const) and node.value == text

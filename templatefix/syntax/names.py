@@ -1,0 +1,137 @@
+"""The names that a template takes from outside."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import TemplateAssertionError, nodes
+from jinja2.compiler import Frame
+from jinja2.idtracking import VAR_LOAD_RESOLVE
+from jinja2.meta import TrackingCodeGenerator
+
+from templatefix.syntax.fault import Unparsable
+from templatefix.syntax.template import Template
+
+#: What transformers and vLLM hand over with every request, besides kwargs and special tokens.
+REQUEST_NAMES = frozenset(
+    {"messages", "tools", "documents", "add_generation_prompt", "continue_final_message"}
+)
+
+#: Functions that transformers adds to Jinja's own globals.
+SERVER_FUNCTIONS = frozenset({"raise_exception", "strftime_now"})
+
+#: Tests that ask whether a name was given at all.
+PRESENCE_TESTS = frozenset({"defined", "undefined", "none"})
+
+DEFAULT_FILTERS = frozenset({"default", "d"})
+
+#: Filters whose input must be a list or an object.
+STRUCTURE_FILTERS = frozenset(
+    {"items", "list", "join", "map", "select", "reject", "selectattr", "rejectattr", "dictsort"}
+)
+
+
+class _Tracker(TrackingCodeGenerator):
+    """Jinja's own analysis of scopes, without evaluating constants: those can be bombs."""
+
+    def __init__(self, template: Template) -> None:
+        assert template.ast.environment is not None
+        super().__init__(template.ast.environment)
+        self.optimizer = None
+        self.outside_loads: set[int] = set()
+
+    def visit_Name(self, node: nodes.Name, frame: Frame) -> None:
+        super().visit_Name(node, frame)
+        load = frame.symbols.find_load(frame.symbols.ref(node.name))
+        if node.ctx == "load" and load is not None and load[0] == VAR_LOAD_RESOLVE:
+            self.outside_loads.add(id(node))
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
+        raise nodes.Impossible
+
+
+@lru_cache(maxsize=64)
+def _track(template: Template) -> _Tracker:
+    tracker = _Tracker(template)
+    try:
+        tracker.visit(template.ast)
+    except RecursionError:
+        raise Unparsable("the template is nested too deeply") from None
+    except TemplateAssertionError as fault:  # a block defined twice, for instance
+        raise Unparsable(fault.message or str(fault), fault.lineno) from None
+    return tracker
+
+
+def named_kwargs(template: Template) -> frozenset[str]:
+    """The undeclared names of the template: vLLM drops every kwarg that is not among them.
+
+    Equal to ``jinja2.meta.find_undeclared_variables``, as vLLM 0.33 calls it: names that are set
+    on some path only are listed, and so are ``raise_exception`` and ``strftime_now``. Raises
+    :class:`Unparsable` for a template that parses and yet does not compile.
+    """
+    return frozenset(_track(template).undeclared_identifiers)
+
+
+def reads_messages(template: Template) -> bool:
+    """Whether the template reads the conversation at all: if not, it is no chat template."""
+    return "messages" in named_kwargs(template)
+
+
+def outside_names(template: Template, special_tokens: frozenset[str]) -> frozenset[str]:
+    """Undeclared names that no server supplies by itself."""
+    return frozenset(
+        name
+        for name in named_kwargs(template) - REQUEST_NAMES - SERVER_FUNCTIONS - special_tokens
+        if not name.endswith("_token")
+    )
+
+
+def outside_loads(template: Template, name: str) -> list[nodes.Name]:
+    """Every place where a name may come from outside, in the order of the source.
+
+    Where a macro's parameter or a loop variable hides the name it is another variable.
+    """
+    tracked = _track(template).outside_loads
+    return [
+        place.node
+        for place in template.places
+        if isinstance(place.node, nodes.Name)
+        and place.node.name == name
+        and id(place.node) in tracked
+    ]
+
+
+def assigned_names(template: Template) -> frozenset[str]:
+    """Names that the template itself gives a value somewhere."""
+    names: set[str] = set()
+    for node, _, _ in template.places:
+        if isinstance(node, nodes.Macro) or (
+            isinstance(node, nodes.Name) and node.ctx in ("store", "param")
+        ):
+            names.add(node.name)
+        elif isinstance(node, nodes.Import):
+            names.add(node.target)
+        elif isinstance(node, nodes.FromImport):
+            names.update(name if isinstance(name, str) else name[1] for name in node.names)
+    return frozenset(names)
+
+
+def tests_presence(template: Template, name: nodes.Name) -> bool:
+    """Whether this reading of a name asks if it was given: ``is defined``, ``|default``, ..."""
+    parent = template.parents[id(name)].parent
+    if isinstance(parent, nodes.Test):
+        return parent.node is name and parent.name in PRESENCE_TESTS
+    if isinstance(parent, nodes.Filter):
+        return parent.node is name and parent.name in DEFAULT_FILTERS
+    return False
+
+
+def is_condition(template: Template, node: nodes.Node) -> bool:
+    """Whether only the truth of the node's value matters, here or where the value goes to."""
+    place = template.parents[id(node)]
+    while isinstance(place.parent, (nodes.And, nodes.Or)):
+        place = template.parents[id(place.parent)]
+    return isinstance(place.parent, nodes.Not) or (
+        place.field == "test" and isinstance(place.parent, (nodes.If, nodes.CondExpr, nodes.For))
+    )

@@ -1,0 +1,169 @@
+"""A Jinja parser that records the exact source span of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from jinja2 import Environment, nodes
+from jinja2.parser import Parser
+
+from templatefix.syntax.lexing import LocatedStream, RawTokens, TokenLine
+
+#: Token indexes: first and last, both included.
+Extent = tuple[int, int]
+
+_EXPRESSIONS = (
+    "parse_assign_target", "parse_expression", "parse_condexpr", "parse_or", "parse_and",
+    "parse_not", "parse_compare", "parse_math1", "parse_concat", "parse_math2", "parse_pow",
+    "parse_unary", "parse_list", "parse_dict", "parse_subscribed",
+)  # fmt: skip
+_POSTFIXES = ("parse_subscript", "parse_call", "parse_test", "parse_filter")
+
+
+class RecordingParser(Parser):
+    """Fills tables of token extents, keyed by the identity of nodes and of statement lists.
+
+    ``inner`` is a node without parentheses around it, ``outer`` with them, ``printed`` the
+    ``{{ ... }}`` around a printed expression, ``bodies`` the tags around a list of statements.
+    """
+
+    stream: LocatedStream
+
+    def __init__(self, environment: Environment, raw: RawTokens) -> None:
+        super().__init__(environment, "")
+        self.raw = raw
+        self.stream = LocatedStream(environment, raw)
+        self.inner: dict[int, Extent] = {}
+        self.outer: dict[int, Extent] = {}
+        self.printed: dict[int, Extent] = {}
+        self.bodies: dict[int, Extent] = {}
+        for name in _EXPRESSIONS:
+            setattr(self, name, self._recording(getattr(self, name)))
+        for name in _POSTFIXES:
+            setattr(self, name, self._recording_postfix(getattr(self, name)))
+
+    def extent(self, node: nodes.Node) -> Extent:
+        """The tokens of a node, parentheses around it included."""
+        return self.outer.get(id(node)) or self.inner[id(node)]
+
+    def _recording(self, parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
+        def recorded(*args: Any, **kwargs: Any) -> nodes.Expr:
+            first = self.stream.at
+            node = parse(*args, **kwargs)
+            # A node that a deeper call made has its own, smaller extent already.
+            self.inner.setdefault(id(node), (first, self.stream.last))
+            return node
+
+        return recorded
+
+    def _recording_postfix(self, parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
+        def recorded(receiver: nodes.Expr | None, *args: Any, **kwargs: Any) -> nodes.Expr:
+            first = self.stream.at
+            if receiver is not None:
+                self._fill(receiver)
+                first = self.extent(receiver)[0]
+            node = parse(receiver, *args, **kwargs)
+            if node is not None and node is not receiver:
+                self.inner.setdefault(id(node), (first, self.stream.last))
+            return node
+
+        return recorded
+
+    def parse_primary(self, with_namespace: bool = False) -> nodes.Expr:
+        first = self.stream.at
+        parenthesised = self.stream.current.type == "lparen"
+        node = super().parse_primary(with_namespace=with_namespace)
+        self.inner.setdefault(id(node), (first, self.stream.last))
+        if parenthesised:
+            self.outer[id(node)] = (first, self.stream.last)
+        return node
+
+    def parse_tuple(self, *args: Any, **kwargs: Any) -> nodes.Tuple | nodes.Expr:
+        first = self.stream.at
+        opener = self.stream.last
+        node = super().parse_tuple(*args, **kwargs)
+        last = self.stream.last
+        if last < first:  # the empty tuple: its parentheses are all there is of it
+            first, last = opener, self.stream.at
+        self.inner.setdefault(id(node), (first, last))
+        if opener >= 0 and self.raw.tokens[opener][1] == "variable_begin":
+            self.printed[id(node)] = (opener, self.stream.at)
+        return node
+
+    def parse_statement(self) -> nodes.Node | list[nodes.Node]:
+        opener = self.stream.last
+        statement = super().parse_statement()
+        if isinstance(statement, nodes.Node):
+            self.inner[id(statement)] = (opener, self.stream.at)
+        return statement
+
+    def subparse(self, end_tokens: tuple[str, ...] | None = None) -> list[nodes.Node]:
+        opener = self.stream.last
+        body = super().subparse(end_tokens)
+        self.bodies[id(body)] = (opener, self.stream.last if end_tokens else len(self.raw.tokens))
+        return body
+
+    def parse(self) -> nodes.Template:
+        template = super().parse()
+        stack: list[tuple[nodes.Node, bool]] = [(template, False)]
+        while stack:  # children first, without recursion: chains of operators nest deeply
+            node, filled = stack.pop()
+            if filled:
+                self._fill(node)
+            else:
+                stack.append((node, True))
+                stack.extend((child, False) for child in node.iter_child_nodes())
+                if isinstance(node, nodes.Filter) and isinstance(node.node, nodes.Filter):
+                    self._fill_filter(node.node, before=node)
+                elif isinstance(node, nodes.Not) and isinstance(node.node, nodes.Test):
+                    # "x is not t" is one piece of source for both of its nodes.
+                    self.inner.setdefault(id(node.node), self.inner[id(node)])
+        return template
+
+    def _fill(self, node: nodes.Node) -> None:
+        """Give a node an extent that no single call of the parser returned."""
+        if id(node) in self.inner or isinstance(node, nodes.Template):
+            return
+        line = cast(TokenLine, node.lineno)
+        own = getattr(line, "token", 0)
+        if isinstance(node, nodes.TemplateData):
+            self.inner[id(node)] = (own, own)
+        elif isinstance(node, nodes.Output):
+            parts = [self.printed.get(id(part)) or self.extent(part) for part in node.nodes]
+            self.inner[id(node)] = (parts[0][0], parts[-1][1]) if parts else (own, own)
+        elif isinstance(node, nodes.If):  # an elif: from its tag to the tag that ends its body
+            first, last = self.bodies[id(node.body)]
+            tag = own
+            while self.raw.tokens[tag][1] != "block_begin":
+                tag -= 1
+            self.inner[id(node)] = (tag, self.raw.significant_before(last))
+        elif isinstance(node, nodes.Keyword):
+            first, last = self.extent(node.value)
+            equals = self.raw.significant_before(first)
+            self.inner[id(node)] = (self.raw.significant_before(equals), last)
+        elif isinstance(node, nodes.UnaryExpr):
+            self.inner[id(node)] = (own, self.extent(node.node)[1])
+        else:
+            extents = [
+                self.extent(child) for child in node.iter_child_nodes() if id(child) in self.inner
+            ]
+            if extents:
+                self.inner[id(node)] = (
+                    min(first for first, _ in extents),
+                    max(last for _, last in extents),
+                )
+            else:
+                self.inner[id(node)] = (own, own)
+
+    def _fill_filter(self, inner: nodes.Filter, before: nodes.Filter) -> None:
+        """``x|a`` in ``x|a|b``: it ends before the bar that starts the next filter."""
+        if id(inner) in self.inner:
+            return
+        bar = self.raw.significant_before(cast(TokenLine, before.lineno).token)
+        first, node = cast(TokenLine, inner.lineno).token, inner.node
+        while isinstance(node, nodes.Filter):
+            first, node = cast(TokenLine, node.lineno).token, node.node
+        if node is not None:
+            first = self.extent(node)[0]
+        self.inner[id(inner)] = (first, self.raw.significant_before(bar))

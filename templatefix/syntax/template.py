@@ -1,0 +1,149 @@
+"""A parsed template: the AST, and where each of its nodes stands in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from jinja2 import TemplateError, TemplateSyntaxError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from templatefix.syntax.fault import Unparsable
+from templatefix.syntax.lexing import RawTokens
+from templatefix.syntax.parser import Extent, RecordingParser
+from templatefix.syntax.span import Lines, Position, Span, normalise_newlines
+
+
+class _GenerationTag(Extension):
+    """``{% generation %}...{% endgeneration %}``: read as transformers reads it."""
+
+    tags = {"generation"}  # noqa: RUF012 - Jinja reads it from the class
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        call = self.call_method("_generation_support")
+        return nodes.CallBlock(call, [], [], body).set_lineno(line)
+
+
+@lru_cache(maxsize=1)
+def parsing_environment() -> ImmutableSandboxedEnvironment:
+    """An environment whose syntax is that of transformers and vLLM; it renders nothing."""
+    return ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols]
+    )
+
+
+class Place(NamedTuple):
+    """A node, the node that holds it, and the field in which it is held."""
+
+    node: nodes.Node
+    parent: nodes.Node | None
+    field: str
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """A template's AST, never to be changed, with the exact span of every node.
+
+    ``text`` has its newlines normalised: all spans count in it.
+    """
+
+    text: str
+    ast: nodes.Template
+    _raw: RawTokens = field(repr=False)
+    _inner: dict[int, Extent] = field(repr=False)
+    _outer: dict[int, Extent] = field(repr=False)
+    _printed: dict[int, Extent] = field(repr=False)
+    _bodies: dict[int, Extent] = field(repr=False)
+
+    def span(self, node: nodes.Node) -> Span:
+        """The node itself, without parentheses around it; a statement with all of its tags."""
+        return self._characters(self._inner[id(node)])
+
+    def outer_span(self, node: nodes.Node) -> Span:
+        """The node with the parentheses around it."""
+        return self._characters(self._outer.get(id(node)) or self._inner[id(node)])
+
+    def print_span(self, node: nodes.Node) -> Span | None:
+        """``{{ ... }}`` with its braces, for an expression printed that way."""
+        extent = self._printed.get(id(node))
+        return None if extent is None else self._characters(extent)
+
+    def body_span(self, body: Sequence[nodes.Node]) -> Span:
+        """What stands between two tags, for a list of statements of the AST."""
+        before, after = self._bodies[id(body)]
+        spans = self._raw.spans
+        return Span(
+            spans[before].end if before >= 0 else 0,
+            spans[after].start if after < len(spans) else len(self.text),
+        )
+
+    def source(self, node: nodes.Node) -> str:
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def position(self, offset: int) -> Position:
+        """The 1-based line and column of a character."""
+        return self.lines.position(offset)
+
+    @cached_property
+    def lines(self) -> Lines:
+        return Lines(self.text)
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Every node below the root, in the order of the source."""
+        found = list(_walk(self.ast))
+        found.sort(key=lambda place: self._inner[id(place.node)][0])
+        return tuple(found)
+
+    @cached_property
+    def parents(self) -> dict[int, Place]:
+        """The place of a node, by the node's identity."""
+        return {id(place.node): place for place in self.places}
+
+    def _characters(self, extent: Extent) -> Span:
+        first, last = extent
+        return Span(self._raw.spans[first].start, self._raw.spans[last].end)
+
+
+@lru_cache(maxsize=64)
+def parse(text: str) -> Template:
+    """Parse a template as transformers would.
+
+    Raises :class:`Unparsable` for a syntax error and for what exhausts the parser.
+    """
+    source = normalise_newlines(text)
+    environment = parsing_environment()
+    try:
+        raw = RawTokens(environment, source)
+        parser = RecordingParser(environment, raw)
+        ast = parser.parse()
+    except TemplateSyntaxError as fault:
+        raise Unparsable(fault.message or "syntax error", int(fault.lineno)) from None
+    except TemplateError as fault:
+        raise Unparsable(str(fault)) from None
+    except RecursionError:
+        raise Unparsable("the template is nested too deeply") from None
+    except (ValueError, OverflowError, MemoryError) as fault:
+        raise Unparsable(str(fault) or type(fault).__name__) from None
+    return Template(source, ast, raw, parser.inner, parser.outer, parser.printed, parser.bodies)
+
+
+def _walk(root: nodes.Node) -> Iterator[Place]:
+    """Every node below ``root``, without recursion: chains of operators nest deeply."""
+    stack = [root]
+    while stack:
+        parent = stack.pop()
+        below: list[nodes.Node] = []
+        for name, value in parent.iter_fields():
+            for child in value if isinstance(value, list) else (value,):
+                if isinstance(child, nodes.Node):
+                    yield Place(child, parent, name)
+                    below.append(child)
+        stack.extend(reversed(below))
