@@ -86,7 +86,7 @@ def _read(path: Path, source: str) -> Tokenizer:
 
 
 def _read_config(path: Path) -> Mapping[str, Any]:
-    """``tokenizer_config.json``, or nothing: a broken one is the business of the template's source."""
+    """What ``tokenizer_config.json`` says; a broken one is for the template's source to report."""
     try:
         config = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
