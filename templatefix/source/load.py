@@ -1,0 +1,139 @@
+"""From what the user named to chat templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from templatefix.errors import TargetError
+from templatefix.source.choice import is_model_directory, model_templates
+from templatefix.source.options import STDIN, SourceOptions, is_local
+from templatefix.source.override import overridden, override_template, override_tokenizer
+from templatefix.source.reading import Folder, is_directory, local_folder
+from templatefix.source.search import ModelDirectory, search
+from templatefix.source.single import file_templates, stdin_templates
+from templatefix.source.stored import DEFAULT, StoredTemplate
+from templatefix.source.surroundings import Surroundings, read_surroundings
+from templatefix.source.template import ChatTemplate
+
+_NO_TEMPLATE_HINT = "name a model that is made for chat, or give --chat-template"
+
+
+def load(target: str, options: SourceOptions, stdin: IO[bytes] | None = None) -> list[ChatTemplate]:
+    """Every template of a target. Raises ``TargetError``, in a search for its first failure."""
+    templates: list[ChatTemplate] = []
+    for found in load_each(target, options, stdin):
+        if isinstance(found, TargetError):
+            raise found
+        templates.append(found)
+    return templates
+
+
+def load_each(
+    target: str, options: SourceOptions, stdin: IO[bytes] | None = None
+) -> Iterator[ChatTemplate | TargetError]:
+    """Like ``load``, but a file that fails in a directory search does not hide the others.
+
+    A target that fails as a whole yields its error.
+    """
+    try:
+        if is_local(target) and target != STDIN and is_directory(Path(target)):
+            yield from _directory(target, options)
+        else:
+            yield from _chosen(*_one(target, options, stdin), target, options)
+    except TargetError as error:
+        yield error
+
+
+def _one(
+    target: str, options: SourceOptions, stdin: IO[bytes] | None
+) -> tuple[Sequence[StoredTemplate], Surroundings]:
+    """The templates of a target that is not a directory."""
+    if target == STDIN:
+        return stdin_templates(stdin), Surroundings()
+    if is_local(target):
+        return file_templates(Path(target), target)
+    from templatefix.source.hub import snapshot
+
+    shot = snapshot(target, options)
+    return _model(shot.folder, shot.tokenizer_source, options)
+
+
+def _model(
+    folder: Folder, tokenizer_source: str, options: SourceOptions
+) -> tuple[Sequence[StoredTemplate], Surroundings]:
+    """A model directory. Its own template is not read where another one is given."""
+    templates = [] if options.chat_template else model_templates(folder)
+    return templates, read_surroundings(folder, tokenizer_source)
+
+
+def _directory(target: str, options: SourceOptions) -> Iterator[ChatTemplate | TargetError]:
+    """A model directory yields its templates, any other what a search of it finds."""
+    folder = local_folder(target, Path(target))
+    if options.chat_template or is_model_directory(folder):
+        templates, surroundings = _model(folder, "", options)
+        if templates or options.chat_template:
+            yield from _chosen(templates, surroundings, target, options)
+            return
+    found_any = False
+    for found in search(Path(target)):
+        if isinstance(found, TargetError):
+            yield found
+            continue
+        path = str(found.path)
+        try:
+            if isinstance(found, ModelDirectory):
+                templates, surroundings = _model(local_folder(path, found.path), "", options)
+            else:
+                templates, surroundings = file_templates(found.path, path, empty_allowed=True)
+            if templates:
+                found_any = True
+                yield from _chosen(templates, surroundings, target, options)
+        except TargetError as error:
+            found_any = True
+            yield error
+    if not found_any:
+        raise TargetError(target, "holds no chat template", _NO_TEMPLATE_HINT)
+
+
+def _chosen(
+    templates: Sequence[StoredTemplate],
+    surroundings: Surroundings,
+    target: str,
+    options: SourceOptions,
+) -> list[ChatTemplate]:
+    """The templates that the options ask for, with all that belongs to them."""
+    if options.chat_template:
+        templates = override_template(options.chat_template)
+    if not templates:
+        raise TargetError(target, "holds no chat template", _NO_TEMPLATE_HINT)
+    if options.tokenizer:
+        surroundings = overridden(surroundings, override_tokenizer(options.tokenizer, options))
+    return [
+        ChatTemplate(
+            target=target,
+            display=each.display,
+            text=each.text,
+            name=each.name,
+            path=each.path,
+            special_tokens=surroundings.special_tokens,
+            stop_token_ids=surroundings.stop_token_ids,
+            tokenizer=surroundings.tokenizer,
+            attention=surroundings.attention,
+            format=each.format,
+        )
+        for each in _named(templates, target, options.template_name)
+    ]
+
+
+def _named(
+    templates: Sequence[StoredTemplate], target: str, name: str | None
+) -> Sequence[StoredTemplate]:
+    if name is None:
+        return templates
+    picked = [each for each in templates if (each.name or DEFAULT) == name]
+    if not picked:
+        there = ", ".join(sorted({each.name or DEFAULT for each in templates}))
+        raise TargetError(target, f"has no template named {name!r}", f"it has: {there}")
+    return picked
