@@ -82,6 +82,7 @@ class LocatedStream(TokenStream):
 
 
 def _located(environment: Environment, raw: RawTokens) -> Iterator[Token]:
+    lexer = environment.lexer
     for index, token in enumerate(raw.tokens):
-        for line, kind, value in environment.lexer.wrap([token]):
+        for line, kind, value in lexer.wrap((token,)):
             yield Token(TokenLine.of(line, index), kind, value)

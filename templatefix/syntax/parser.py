@@ -38,6 +38,9 @@ class RecordingParser(Parser):
         self.outer: dict[int, Extent] = {}
         self.printed: dict[int, Extent] = {}
         self.bodies: dict[int, Extent] = {}
+        # The parser drops some nodes, such as a macro's name. Were they freed, their identities
+        # would be given to other nodes.
+        self._alive: list[object] = []
         for name in _EXPRESSIONS:
             setattr(self, name, self._recording(getattr(self, name)))
         for name in _POSTFIXES:
@@ -52,10 +55,14 @@ class RecordingParser(Parser):
             first = self.stream.at
             node = parse(*args, **kwargs)
             # A node that a deeper call made has its own, smaller extent already.
-            self.inner.setdefault(id(node), (first, self.stream.last))
+            self._record(node, (first, self.stream.last))
             return node
 
         return recorded
+
+    def _record(self, node: nodes.Node, extent: Extent) -> None:
+        self._alive.append(node)
+        self.inner.setdefault(id(node), extent)
 
     def _recording_postfix(self, parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
         def recorded(receiver: nodes.Expr | None, *args: Any, **kwargs: Any) -> nodes.Expr:
@@ -65,7 +72,7 @@ class RecordingParser(Parser):
                 first = self.extent(receiver)[0]
             node = parse(receiver, *args, **kwargs)
             if node is not None and node is not receiver:
-                self.inner.setdefault(id(node), (first, self.stream.last))
+                self._record(node, (first, self.stream.last))
             return node
 
         return recorded
@@ -74,7 +81,7 @@ class RecordingParser(Parser):
         first = self.stream.at
         parenthesised = self.stream.current.type == "lparen"
         node = super().parse_primary(with_namespace=with_namespace)
-        self.inner.setdefault(id(node), (first, self.stream.last))
+        self._record(node, (first, self.stream.last))
         if parenthesised:
             self.outer[id(node)] = (first, self.stream.last)
         return node
@@ -86,7 +93,7 @@ class RecordingParser(Parser):
         last = self.stream.last
         if last < first:  # the empty tuple: its parentheses are all there is of it
             first, last = opener, self.stream.at
-        self.inner.setdefault(id(node), (first, last))
+        self._record(node, (first, last))
         if opener >= 0 and self.raw.tokens[opener][1] == "variable_begin":
             self.printed[id(node)] = (opener, self.stream.at)
         return node
@@ -95,12 +102,13 @@ class RecordingParser(Parser):
         opener = self.stream.last
         statement = super().parse_statement()
         if isinstance(statement, nodes.Node):
-            self.inner[id(statement)] = (opener, self.stream.at)
+            self._record(statement, (opener, self.stream.at))
         return statement
 
     def subparse(self, end_tokens: tuple[str, ...] | None = None) -> list[nodes.Node]:
         opener = self.stream.last
         body = super().subparse(end_tokens)
+        self._alive.append(body)
         self.bodies[id(body)] = (opener, self.stream.last if end_tokens else len(self.raw.tokens))
         return body
 
