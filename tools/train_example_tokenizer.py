@@ -23,8 +23,9 @@ _WORDS = (
 )
 #: In the order of their ids, which follow those of the vocabulary.
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-_MARKERS = ("<think>", "</think>") + tuple(
-    f"<{slash}{name}>" for name in ("tool_call", "tool_response") for slash in ("", "/")
+_MARKERS = (
+    *("<think>", "</think>"),
+    *(f"<{slash}{name}>" for name in ("tool_call", "tool_response") for slash in ("", "/")),
 )
 
 

@@ -162,7 +162,8 @@ def _python(random: Random) -> str:
 def _markup(random: Random) -> str:
     thing, field = random.choice(_THINGS), random.choice(_FIELDS)
     return (
-        f'<div class="{thing}">\n  <h2>{thing.title()}</h2>\n  <p>{_sentence(random, _ANSWERS)}</p>\n'
+        f'<div class="{thing}">\n  <h2>{thing.title()}</h2>\n'
+        f"  <p>{_sentence(random, _ANSWERS)}</p>\n"
         f'  <a href="https://example.com/{thing}/{field}?id={random.randrange(999)}">{field}</a>\n'
         f"</div>\n<parameters>\n<parameter={field}>\n{_value(random)}\n</parameter>\n</parameters>"
     )
@@ -172,12 +173,12 @@ def _table(random: Random) -> str:
     head = random.sample(_FIELDS, 3)
     rows = [" | ".join(str(_value(random)) for _ in head) for _ in range(3)]
     return "\n".join(
-        (
+        [
             f"# {random.choice(_THINGS).title()}",
             "",
             f"| {' | '.join(head)} |",
             "| --- | --- | --- |",
-        )
-        + tuple(f"| {row} |" for row in rows)
-        + (f"- {_sentence(random, _ANSWERS[:2])}",)
+            *(f"| {row} |" for row in rows),
+            f"- {_sentence(random, _ANSWERS[:2])}",
+        ]
     )
