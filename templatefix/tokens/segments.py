@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from templatefix.errors import TargetError
+from templatefix.prefix import common_prefix
 
 from .split import AddedLiteral, Splitter
 from .vocabulary import token_bytes
@@ -222,17 +223,3 @@ class SegmentEncoder:
 def _is_identity(tokenizer: Tokenizer) -> bool:
     normalizer = tokenizer.normalizer
     return normalizer is None or (type(normalizer).__name__ == "Sequence" and len(normalizer) == 0)
-
-
-def common_prefix(one: str, other: str) -> int:
-    """The length in characters of the longest common prefix."""
-    low, high = 0, min(len(one), len(other))
-    if one[:high] == other[:high]:
-        return high
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
