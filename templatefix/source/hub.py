@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -20,7 +21,7 @@ from templatefix.source.hub_client import Connection
 from templatefix.source.hub_errors import explain, is_absent, is_outage
 from templatefix.source.options import SourceOptions
 from templatefix.source.reading import Folder
-from templatefix.source.surroundings import SLOW_TOKENIZERS, TOKENIZER_JSON
+from templatefix.source.surroundings import SLOW_TOKENIZERS, TOKENIZER_JSON, find_tokenizer
 
 _TEMPLATE_FILES = (TOKENIZER_CONFIG, CHAT_TEMPLATE, PROCESSOR_TEMPLATE, PROCESSOR_CONFIG)
 _OTHER_FILES = ("special_tokens_map.json", "generation_config.json", "config.json")
@@ -28,6 +29,7 @@ _OTHER_FILES = ("special_tokens_map.json", "generation_config.json", "config.jso
 _SLOW_EXTRAS = ("merges.txt", "added_tokens.json")
 # Seconds for one request, of those that the whole target has.
 _REQUEST_SECONDS = 10.0
+_CACHE_SECONDS = 5.0
 _TRUE = ("1", "ON", "YES", "TRUE")
 
 
@@ -49,26 +51,35 @@ def snapshot(target: str, options: SourceOptions, *, tokenizer_only: bool = Fals
     revision = options.revision
     if revision is not None and (".." in revision or revision.startswith("/") or not revision):
         raise TargetError(target, f"{revision!r} is not a revision", "check --revision")
-    try:
+    with warnings.catch_warnings():  # of the client, about disk space and the like
+        warnings.simplefilter("ignore")
         try:
-            if options.offline or _offline_environment():
-                root = within(options.time_limit, lambda gone: _cached(target, revision, gone))
-            else:
-                seconds = min(_REQUEST_SECONDS, options.time_limit / 2)
-                fetch = _Fetch(target, revision, seconds, tokenizer_only)
-                root = within(options.time_limit, fetch.run)
+            root = _obtain(target, options, tokenizer_only)
+        except TargetError:
+            raise
         except Exception as error:
-            if isinstance(error, TargetError) or not is_outage(error):
-                raise
-            found = within(5.0, lambda gone: _cached_or_none(target, revision, gone))
-            if found is None:
-                raise
-            root = found
-    except TargetError:
-        raise
-    except Exception as error:  # the client raises its transport's, json's and the system's errors
-        raise explain(error, target, revision) from error
+            raise explain(error, target, revision) from error
     return Snapshot(Folder(target, root, target), f"{target}@{revision or root.name}")
+
+
+def _obtain(target: str, options: SourceOptions, tokenizer_only: bool) -> Path:
+    """The directory in the cache, filled by now or before."""
+    revision = options.revision
+    if options.offline or _offline_environment():
+        return within(options.time_limit, lambda gone: _cached(target, revision, gone))
+    seconds = min(_REQUEST_SECONDS, options.time_limit / 2)
+    fetch = _Fetch(target, revision, seconds, tokenizer_only)
+    try:
+        return within(options.time_limit, fetch.run)
+    except Exception as error:
+        if not is_outage(error):
+            raise
+        # An interrupted fetch leaves half a copy, which would be checked without a word about
+        # what is missing. The tokenizer is fetched last: where it is, the rest is.
+        found = within(_CACHE_SECONDS, lambda gone: _search_cache(target, revision, gone))
+        if found is None or find_tokenizer(Folder(target, found, target)) is None:
+            raise
+        return found
 
 
 def _offline_environment() -> bool:
@@ -162,7 +173,7 @@ def _tokenizer_files(listed: frozenset[str] | None) -> list[str]:
     return list(dict.fromkeys(known + tiktoken))
 
 
-def _cached_or_none(target: str, revision: str | None, abandoned: threading.Event) -> Path | None:
+def _search_cache(target: str, revision: str | None, abandoned: threading.Event) -> Path | None:
     connection = Connection(target, revision, abandoned)
     for file in (*_TEMPLATE_FILES, *_OTHER_FILES, TOKENIZER_JSON, *SLOW_TOKENIZERS):
         if (path := connection.cached(file)) is not None:
@@ -171,7 +182,7 @@ def _cached_or_none(target: str, revision: str | None, abandoned: threading.Even
 
 
 def _cached(target: str, revision: str | None, abandoned: threading.Event) -> Path:
-    found = _cached_or_none(target, revision, abandoned)
+    found = _search_cache(target, revision, abandoned)
     if found is None:
         raise TargetError(
             target,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 512 * 2**20
 # Headers that the client joins to paths of its cache without looking at them.
 _PATH_HEADERS = ("ETag", "X-Linked-ETag", "X-Repo-Commit")
+_SIZE_HEADERS = ("Content-Length", "X-Linked-Size")
 _LOCK = threading.Lock()
 _CAREFUL = threading.Event()
 
@@ -59,9 +60,10 @@ def _check_headers(response: Any) -> None:
         value = response.headers.get(header)
         if value is not None and not _is_plain_name(value):
             raise Refused(f"the server sent {header} {value[:80]!r}, which is not a plain name")
-    length = response.headers.get("Content-Length", "")
-    if response.request.method == "GET" and length.isdecimal() and int(length) > MAX_FILE_BYTES:
-        raise Refused(f"the server sent a file of {int(length) // 2**20} MiB")
+    for header in _SIZE_HEADERS:
+        length = response.headers.get(header, "")
+        if length.isdecimal() and int(length[:20]) > MAX_FILE_BYTES:
+            raise Refused(f"the server announces a file of {length[:20]} bytes")
 
 
 def _is_plain_name(value: str) -> bool:

@@ -82,6 +82,8 @@ def _explain(error: BaseException, revision: str | None) -> tuple[str, str]:
         return f"no answer from {endpoint} in the time allowed", _NETWORK_HINT
     if "ConnectError" in names or "ProxyError" in names:
         return f"cannot reach {endpoint}", _NETWORK_HINT
+    if names & {"UnsupportedProtocol", "InvalidURL"}:
+        return f"{endpoint} is no web address", "set HF_ENDPOINT to one that begins with https://"
     if "TransportError" in names:
         return f"the connection to {endpoint} broke: {_last_line(error)}", _NETWORK_HINT
     if isinstance(error, OSError) and error.filename is not None:
