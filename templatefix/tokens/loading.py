@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,7 @@ def _read_config(path: Path) -> Mapping[str, Any]:
     """What ``tokenizer_config.json`` says; a broken one is for the template's source to report."""
     try:
         config = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return config if isinstance(config, dict) else {}
 
@@ -107,15 +108,14 @@ def _missing_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[Add
     known = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
     missing: list[AddedToken] = []
     next_id = tokenizer.get_vocab_size()
-    for key, entry in sorted((int(key), entry) for key, entry in stated.items() if key.isdecimal()):
-        if not isinstance(entry, dict) or not isinstance(text := entry.get("content"), str):
+    for token_id, entry in sorted(_numbered(stated), key=itemgetter(0)):
+        text = entry.get("content")
+        if not isinstance(text, str) or not text or text in known:
             continue
-        if text in known or not text:
-            continue
-        token_id = tokenizer.token_to_id(text)
-        if key != (next_id if token_id is None else token_id):
+        known_id = tokenizer.token_to_id(text)
+        if token_id != (next_id if known_id is None else known_id):
             break
-        next_id += token_id is None
+        next_id += known_id is None
         flags = {
             name: entry[name] is True
             for name in ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -123,3 +123,9 @@ def _missing_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[Add
         }
         missing.append(AddedToken(text, **flags))
     return missing
+
+
+def _numbered(stated: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for key, entry in stated.items():
+        if key.isdecimal() and len(key) < 10 and isinstance(entry, dict):
+            yield int(key), entry
