@@ -78,6 +78,15 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Hidden:
+    """A finding that was not reported: a comment in the template or a baseline accepts it."""
+
+    finding: Finding
+    by: Literal["suppression", "baseline"]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Report:
     """The outcome for one template of one target.
 
@@ -102,3 +111,4 @@ class Report:
     attention: str | None = None
     parsers: tuple[str | None, str | None] = (None, None)
     skipped: str | None = None
+    hidden: tuple[Hidden, ...] = ()

@@ -1,0 +1,105 @@
+"""``templatefix check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from templatefix.settings import COLORS, FAIL_ON, OUTPUT_FORMATS, POLICIES, Settings
+
+
+def _codes(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    codes = tuple(code.strip() for code in value.split(",") if code.strip())
+    if not codes:
+        raise click.BadParameter("give codes, separated by commas: TF101,TF102")
+    return codes
+
+
+def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    if value is None:
+        return None
+    import json
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        parsed = json.loads(value, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"not JSON: {error}") from None
+    if not isinstance(parsed, dict):
+        raise click.BadParameter("""not a JSON object such as '{"enable_thinking": false}'""")
+    return parsed
+
+
+@click.command(no_args_is_help=False)
+@click.argument("targets", nargs=-1, required=True, metavar="TARGETS...")
+@click.option("--tokenizer", metavar="P", help="Tokenizer: a path or a hub id.")
+@click.option("--chat-template", metavar="P", help="Template file that replaces the target's own.")
+@click.option("--template-name", metavar="N", help="Check one of several named templates.")
+@click.option("--revision", metavar="R", help="Branch, tag or commit on the hub.")
+@click.option("--offline/--no-offline", help="Take hub files from the cache only.")
+@click.option("--conversation", metavar="FILE", help="Replay this conversation (- for stdin).")
+@click.option("--kwargs", metavar="JSON", callback=_json_object, help="Fix chat template kwargs.")
+@click.option("--policy", type=click.Choice(POLICIES), help="What a patch may keep.")
+@click.option("--block-size", type=click.IntRange(1), metavar="N", help="Tokens in a cache block.")
+@click.option("--reasoning-parser", metavar="N", help="vLLM's --reasoning-parser.")
+@click.option("--tool-call-parser", metavar="N", help="vLLM's --tool-call-parser.")
+@click.option("--fail-on", type=click.Choice(FAIL_ON), help="Exit 1 from here (warning).")
+@click.option("--output-format", type=click.Choice(OUTPUT_FORMATS), help="Default: text.")
+@click.option("--output", metavar="FILE", help="Write the report to a file.")
+@click.option("--full/--no-full", help="Report the turns of every run.")
+@click.option("--strict-coverage/--no-strict-coverage", help="Exit 1 when nothing was evaluated.")
+@click.option("--select", metavar="CODES", callback=_codes, help="Report these codes only.")
+@click.option("--ignore", metavar="CODES", callback=_codes, help="Do not report these codes.")
+@click.option("--config", metavar="FILE", help="Settings file, instead of the nearest one.")
+@click.option("--isolated", is_flag=True, help="Read no settings file.")
+@click.option("--baseline", metavar="FILE", help="Hide the findings that the file accepts.")
+@click.option("--write-baseline", metavar="FILE", help="Accept all findings: write them there.")
+@click.option("--max-examples", type=click.IntRange(0), metavar="N", help="Search effort (20).")
+@click.option("--search/--no-search", help="Search for conversations beyond the battery.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the search.")
+@click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
+@click.option("-v", "--verbose", is_flag=True, help="Print runs, skipped files and details.")
+@click.option("--color", type=click.Choice(COLORS), help="Default: auto; NO_COLOR is honoured.")
+@click.option("--hook", is_flag=True, hidden=True)
+@click.pass_context
+def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> None:
+    """Find what makes a server lose its cached tokens.
+
+    A target is a hub id, a model directory, a template file (.jinja, .j2), tokenizer_config.json,
+    chat_template.json, a GGUF file, or - for a template on standard input.
+    """
+    from templatefix.cli import session
+
+    given = {
+        name: value
+        for name, value in options.items()
+        if ctx.get_parameter_source(name)
+        in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    }
+    apart = {
+        name: given.pop(name, None) for name in ("config", "isolated", "write_baseline", "hook")
+    }
+    if given.get("conversation") == "-" and "-" in targets:
+        raise click.UsageError("the target and --conversation cannot both be standard input")
+    if apart["config"] and apart["isolated"]:
+        raise click.UsageError("--config and --isolated exclude each other")
+    known = session.known_codes()
+    unknown = session.unknown_codes(Settings().with_given(given), known)
+    if unknown:
+        raise click.UsageError(f"no rule has the code {unknown[0]!r}: templatefix rules lists them")
+    plan = session.plan(
+        targets,
+        given,
+        config=apart["config"],
+        isolated=bool(apart["isolated"]),
+        known=known,
+    )
+    baseline = apart["write_baseline"]
+    ctx.exit(session.run(plan, Path(baseline) if baseline else None, hook=bool(apart["hook"])))

@@ -1,0 +1,64 @@
+"""Where reports go: standard output or a file, as UTF-8 whatever the locale says."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from templatefix.cli.program import ClosedOutput
+from templatefix.errors import TargetError
+
+
+def write_stdout(text: str) -> None:
+    """Raises ClosedOutput when nobody reads, TargetError when the text cannot be written."""
+    if not text:
+        return
+    if sys.stdout is None or sys.stdout.closed:
+        raise ClosedOutput
+    content = text.encode("utf-8", "backslashreplace")
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.EBADF):
+            raise ClosedOutput from None
+        raise TargetError("standard output", f"cannot be written: {error.strerror}") from error
+
+
+def write_file(path: str, text: str) -> None:
+    """Write the file as a whole or not at all. Raises TargetError."""
+    file = Path(path)
+    content = text.encode("utf-8", "backslashreplace")
+    try:
+        if file.exists() and not file.is_file():  # /dev/stdout, a named pipe
+            file.write_bytes(content)
+            return
+        # A link stays a link: what it names is replaced.
+        _replace(file.resolve(), content)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise TargetError(path, f"cannot be written: {reason}", "name another file") from error
+
+
+def _replace(file: Path, content: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{file.name[:40]}.", dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+        os.chmod(name, file.stat().st_mode & 0o777 if file.exists() else 0o666 & ~_umask())
+        os.replace(name, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

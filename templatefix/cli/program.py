@@ -1,0 +1,161 @@
+"""The program: its commands, imported when they are used, and how it ends.
+
+Exit codes: 0, 1 and 2 are the commands' own; a usage error is 2, Ctrl-C is 130, SIGTERM 143 and
+a reader that closed our standard output 141. None of them shows a traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from types import FrameType
+from typing import Any
+
+import click
+
+from templatefix import __version__
+from templatefix.errors import TargetError
+
+#: Name -> (module and attribute, help in one line): help must not import the commands.
+COMMANDS = {
+    "check": ("templatefix.cli.check:check", "Find what makes a server lose its cached tokens."),
+    "explain": ("templatefix.cli.explain:explain", "Explain one rule, with examples."),
+    "rules": ("templatefix.cli.rules:rules", "List the rules."),
+}
+
+
+class ClosedOutput(BaseException):
+    """Nobody reads standard output any more."""
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only to run the command or to print its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+class Program(LazyGroup):
+    """Ends every command the same way, whatever goes wrong."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        try:
+            with _sigterm_raises():
+                code = super().main(
+                    args, prog_name or "templatefix", complete_var, standalone_mode=False, **extra
+                )
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx is not None else "templatefix"
+            _complain(f"{error.format_message()} (see {command} --help)")
+            code = error.exit_code
+        except click.ClickException as error:
+            _complain(error.format_message())
+            code = 2
+        except TargetError as error:
+            _complain(str(error))
+            code = 2
+        except (click.Abort, KeyboardInterrupt):
+            code = 130
+        except Terminated:
+            code = 143
+        except ClosedOutput:
+            _abandon_stdout()
+            code = 141
+        if standalone_mode:
+            sys.exit(code or 0)
+        return code
+
+    # click ends a broken pipe with exit code 1 in its main(): it must not see one.
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _closed_output():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _closed_output():
+            return super().invoke(ctx)
+
+
+@click.group(
+    cls=Program,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="templatefix", message="%(prog)s %(version)s")
+@click.pass_context
+def templatefix(ctx: click.Context) -> None:
+    """Find what makes a server throw its KV cache away: the places where a chat template
+    renders an answer otherwise than the model wrote it."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(2)
+
+
+@contextlib.contextmanager
+def _closed_output() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise ClosedOutput from None
+        raise
+
+
+@contextlib.contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """While a command runs, SIGTERM unwinds the stack, so that files and children are cleared."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _complain(message: str) -> None:
+    """One line on stderr; nothing in it reaches the terminal raw."""
+    from templatefix.report.visible import visible
+
+    click.echo(f"templatefix: {visible(message)}", err=True)
+
+
+def _abandon_stdout() -> None:
+    """Python flushes standard output at exit and would complain about the closed pipe."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)

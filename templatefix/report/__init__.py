@@ -1,0 +1,1 @@
+"""Reports for people and machines. They know value types only: nothing here checks anything."""

@@ -1,0 +1,119 @@
+"""What was evaluated and what was not: silence about a scenario would read as "clean"."""
+
+from __future__ import annotations
+
+import textwrap
+
+from templatefix.findings.outcome import NotEvaluated, Report, RunOutcome
+from templatefix.report.json_report import to_json
+from templatefix.report.visible import head, visible
+
+_INDENT = "   "
+# Without --verbose: how many reasons are shown, and the longest of them in cells.
+_REASONS = 3
+_REASON = 60
+
+ATTENTION = {
+    "sliding-window": "sliding-window attention: real hits may be shorter than those shown",
+    "hybrid": "recurrent layers: real hits may be shorter than those shown",
+}
+
+
+def coverage_lines(report: Report, width: int, *, verbose: bool) -> list[str]:
+    """One or a few lines; none where nothing was tried."""
+    if report.fault is not None:
+        return []
+    coverage = report.coverage
+    parts = [
+        _counted(len(coverage.modes), "mode"),
+        _counted(len(coverage.scenarios), "scenario"),
+        _counted(len(coverage.clients), "client"),
+    ]
+    lines = _wrap(f"evaluated: {', '.join(parts)}; {_circumstances(report)}", width)
+    if report.attention is not None:
+        note = ATTENTION.get(report.attention, "real hits may be shorter than those shown")
+        lines += _wrap(f"hits are an upper bound ({note})", width)
+    if coverage.not_evaluated:
+        lines += _not_evaluated(coverage.not_evaluated, width, verbose)
+    if verbose:
+        for hidden in report.hidden:
+            reason = f": {hidden.reason}" if hidden.reason else ""
+            lines += _wrap(f"hidden by {hidden.by}: {hidden.finding.code}{reason}", width)
+    return lines
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _circumstances(report: Report) -> str:
+    if report.tokenizer_approximate:
+        tokenizer = "stand-in tokenizer (token figures are approximate)"
+    else:
+        tokenizer = f"tokenizer {report.tokenizer_source}"
+    parts = [tokenizer, f"blocks of {report.block_size}", f"policy {report.policy}"]
+    reasoning, tool_call = report.parsers
+    if reasoning or tool_call:
+        parts.append(f"parsers {reasoning or 'none'}/{tool_call or 'none'}")
+    return ", ".join(parts)
+
+
+def _not_evaluated(parts: tuple[NotEvaluated, ...], width: int, verbose: bool) -> list[str]:
+    """What was left out, grouped by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for part in parts:
+        reasons.setdefault(part.why, []).append(part.what)
+    if verbose:
+        lines = [f"{_INDENT}not evaluated:"]
+        for why, whats in reasons.items():
+            lines += textwrap.wrap(
+                visible(f"{', '.join(whats)}: {why}"),
+                width,
+                initial_indent=_INDENT + "  - ",
+                subsequent_indent=_INDENT + "    ",
+                break_on_hyphens=False,
+            )
+        return lines
+    shown = []
+    for why, whats in list(reasons.items())[:_REASONS]:
+        names = ", ".join(whats) if len(whats) <= 3 else f"{whats[0]} and {len(whats) - 1} more"
+        shown.append(f"{names} ({head(visible(why), _REASON)})")
+    if len(reasons) > _REASONS:
+        rest = sum(len(whats) for whats in list(reasons.values())[_REASONS:])
+        shown.append(f"{rest} more (see --verbose)")
+    return _wrap(f"not evaluated: {'; '.join(shown)}", width)
+
+
+def run_lines(report: Report, width: int) -> list[str]:
+    """Every run on a line."""
+    return [head(_run_line(run, report), width) for run in report.runs]
+
+
+def _run_line(run: RunOutcome, report: Report) -> str:
+    verdicts = {True: "preserving", False: "breaks", None: "not judged"}
+    outcome = verdicts[run.preserving]
+    if run.lost_to is not None:
+        outcome = f"lost to the {run.lost_to}"
+    about = "~" if report.tokenizer_approximate else ""
+    losses = [
+        row.ideal_tokens - row.hit_tokens
+        for row in run.turns
+        if row.ideal_tokens is not None and row.hit_tokens is not None
+    ]
+    lost = f", {about}{sum(losses)} tokens lost" if any(losses) else ""
+    mode = " ".join(f"{name}={to_json(value, indent=None)}" for name, value in run.kwargs.items())
+    core = "core" if run.core else "edge"
+    return visible(
+        f"{_INDENT}{run.id} {core} {run.scenario} [{mode or 'default'}] {run.client}/{run.replay} "
+        f"{run.completion}: {outcome}{lost}"
+    )
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        visible(text),
+        width,
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT + "  ",
+        break_on_hyphens=False,
+    )

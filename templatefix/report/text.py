@@ -1,0 +1,272 @@
+"""The report for people: one line per clean target, an explanation per finding."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from templatefix.findings.finding import Finding
+from templatefix.findings.outcome import Report, RunOutcome, Verdict
+from templatefix.report.coverage import coverage_lines, run_lines
+from templatefix.report.edition import gravest_first, in_its_own_file, place
+from templatefix.report.excerpt import code_frame, divergence_lines
+from templatefix.report.json_report import to_json
+from templatefix.report.visible import head, visible
+
+# Longer counterexamples are left to the JSON report.
+_LONGEST_CONVERSATION = 2000
+
+_COLOURS = {
+    "error": "1;31",
+    "warning": "1;33",
+    "info": "36",
+    "good": "32",
+    "bold": "1",
+    "faint": "2",
+    "caret": "33",
+    "stream": "32",
+    "prompt": "31",
+    "fix": "36",
+}
+
+
+@dataclass(frozen=True)
+class TextStyle:
+    """``width`` is in terminal cells. ``quiet`` leaves findings and faults only."""
+
+    width: int = 100
+    colour: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+    def paint(self, text: str, kind: str) -> str:
+        code = _COLOURS.get(kind)
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code and text else text
+
+    def wrap(self, text: str, indent: str = "   ", first: str | None = None) -> list[str]:
+        """The text in lines, safe to print; ``first`` begins the first line."""
+        return textwrap.wrap(
+            visible(text),
+            self.width,
+            initial_indent=indent if first is None else first,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
+
+
+def text_report(reports: Sequence[Report], style: TextStyle) -> str:
+    """The whole report; empty, or lines that each end in a newline."""
+    lines: list[str] = []
+    for report in reports:
+        shown = report_lines(report, style)
+        # A blank line sets off what has something to say.
+        if lines and (len(shown) > 2 or lines[-1].startswith(" ")) and shown and not style.quiet:
+            lines.append("")
+        lines += shown
+    checked = [report for report in reports if report.skipped is None]
+    if len(checked) > 1 and not style.quiet:
+        lines += ["", style.paint(summary(checked), "bold")]
+    return "".join(line + "\n" for line in lines)
+
+
+def summary(reports: Iterable[Report]) -> str:
+    """How many templates came to which verdict."""
+    verdicts = [report.verdict for report in reports]
+    words: tuple[tuple[Verdict, str], ...] = (
+        ("preserving", "preserving"),
+        ("breaks", "broken"),
+        ("not-evaluated", "not evaluated"),
+        ("error", "unreadable"),
+    )
+    parts = [f"{verdicts.count(key)} {word}" for key, word in words if key in verdicts]
+    return f"{len(verdicts)} templates: {', '.join(parts)}"
+
+
+def report_lines(report: Report, style: TextStyle) -> list[str]:
+    """The verdict, the findings from the gravest to the mildest, and the coverage."""
+    if report.skipped is not None:
+        skipped = f"{visible(place(report))}: skipped: {visible(report.skipped)}"
+        return [style.paint(skipped, "faint")] if style.verbose else []
+    lines = [] if style.quiet and report.fault is None else _verdict(report, style)
+    reported = gravest_first(report.findings)
+    if report.fault is not None:
+        reported = [finding for finding in reported if finding.code != report.fault.code]
+    brief = [each for each in reported if each.severity == "info" and not style.verbose]
+    for finding in reported:
+        if finding not in brief:
+            lines += _finding(finding, report, style)
+    lines += [_brief(finding, report, style) for finding in brief]
+    if not style.quiet:
+        if style.verbose:
+            lines += [style.paint(line, "faint") for line in run_lines(report, style.width)]
+        lines += [
+            style.paint(line, "faint")
+            for line in coverage_lines(report, style.width, verbose=style.verbose)
+        ]
+    return lines
+
+
+def _verdict(report: Report, style: TextStyle) -> list[str]:
+    name = visible(place(report))
+    if report.fault is not None:
+        fault = report.fault
+        hint = f" ({fault.hint})" if fault.hint else ""
+        label = style.paint("error", "error")
+        return [f"{name}: {label}: {fault.code} {visible(fault.message)}{visible(hint)}"]
+    if report.verdict == "preserving":
+        return [f"{name}: {style.paint('preserving', 'good')}{_counted(report)}"]
+    if report.verdict == "breaks":
+        return [f"{name}: {style.paint('breaks', 'error')}{_counted(report)}"]
+    return [f"{name}: {style.paint('not evaluated', 'warning')}{_counted(report)}"]
+
+
+def _counted(report: Report) -> str:
+    """The runs behind a verdict and the findings below it."""
+    parts = []
+    core = [run for run in report.runs if run.core and run.preserving is not None]
+    broken = sum(run.preserving is False for run in core)
+    if core and report.verdict == "breaks":
+        parts.append(f"{broken} of {len(core)} core runs lose tokens")
+    elif core:
+        parts.append(f"{len(core)} core runs")
+    counts = [
+        _plural(number, severity)
+        for severity in ("error", "warning", "info")
+        if (number := sum(finding.severity == severity for finding in report.findings))
+    ]
+    if counts:
+        parts.append(", ".join(counts))
+    hidden = len(report.hidden)
+    if hidden:
+        parts.append(f"{hidden} hidden by comments or the baseline")
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _plural(number: int, severity: str) -> str:
+    return f"{number} {severity}{'s' if number > 1 and severity != 'info' else ''}"
+
+
+def _where(finding: Finding, report: Report) -> str:
+    name = visible(place(report))
+    if finding.line is None:
+        return name
+    position = f"{finding.line}:{finding.column}"
+    # In a JSON or GGUF file the line is one of the template, not of the file.
+    return f"{name}:{position}" if in_its_own_file(report) else f"{name}:template:{position}"
+
+
+def _brief(finding: Finding, report: Report, style: TextStyle) -> str:
+    where = _where(finding, report)
+    code = style.paint(f"{finding.code} {finding.name}", finding.severity)
+    taken = len(where) + len(finding.code) + len(finding.name) + len("  " + " " + ": ")
+    message = visible(finding.message)
+    return f"{where}  {code}: {head(message, max(40, style.width - taken))}"
+
+
+def _finding(finding: Finding, report: Report, style: TextStyle) -> list[str]:
+    code = style.paint(f"{finding.code} {finding.name}", finding.severity)
+    circumstances = _circumstances(finding)
+    lines = [
+        f"{style.paint(_where(finding, report), 'bold')}  {code}"
+        + (f"  ({circumstances})" if circumstances else "")
+    ]
+    lines += style.wrap(finding.message)
+    indent = "   "
+    room = style.width - len(indent)
+    for line in code_frame(finding.locations, report.source, room):
+        lines.append(indent + style.paint(line.text, line.kind))
+    if finding.explanation and finding.explanation != finding.message:
+        lines += style.wrap(finding.explanation)
+    if finding.divergence is not None:
+        for line in divergence_lines(finding.divergence, room):
+            lines.append(indent + style.paint(line.text, line.kind))
+    lines += style.wrap(_loss(finding, report))
+    if finding.also:
+        lines += style.wrap(f"also: {', '.join(finding.also)}")
+    if style.verbose:
+        lines += _particulars(finding, style)
+    if finding.conversation is not None:
+        lines += _conversation(finding.conversation, style)
+    if finding.fix is not None:
+        unsafe = "" if finding.fix.safe else " (changes what the model sees)"
+        fix = style.wrap(f"{finding.fix.text}{unsafe}", "        ", "   fix: ")
+        lines += [style.paint(line, "fix") for line in fix]
+    return lines
+
+
+def _circumstances(finding: Finding) -> str:
+    parts = [kwargs_text(finding.kwargs)] if finding.kwargs else []
+    if finding.client:
+        parts.append(f"{finding.client} client")
+    if finding.scenario:
+        parts.append(finding.scenario)
+    if finding.turn is not None:
+        parts.append(f"turn {finding.turn}")
+    return visible(", ".join(parts))
+
+
+def kwargs_text(kwargs: Mapping[str, Any]) -> str:
+    """``enable_thinking=true, effort="high"``: names and JSON values."""
+    return ", ".join(f"{name}={to_json(value, indent=None)}" for name, value in kwargs.items())
+
+
+def _loss(finding: Finding, report: Report) -> str:
+    """Where reuse stops and what that costs, in tokens; ``~`` marks a stand-in tokenizer."""
+    about = "~" if report.tokenizer_approximate else ""
+    parts = []
+    if finding.reused is not None and finding.total is not None:
+        stop = f"reuse stops at token {about}{finding.reused} of {about}{finding.total}"
+        if finding.cached is not None:
+            stop += f" ({about}{finding.cached} in full blocks of {report.block_size})"
+        parts.append(stop)
+    lost = []
+    run = _run_of(finding, report)
+    if finding.lost_here is not None:
+        kind = "generated" if _only_generated(finding, run) else "cached"
+        lost.append(f"{about}{finding.lost_here} {kind} tokens unusable here")
+    if finding.lost_tokens is not None:
+        turns = len(run.turns) if run is not None else 0
+        over = f" over {turns} turns" if turns > 1 else " over the conversation"
+        if not lost:
+            lost.append(f"{about}{finding.lost_tokens} tokens unusable{over}")
+        elif turns != 2:
+            lost.append(f"{about}{finding.lost_tokens}{over}")
+    return "; ".join([*parts, *([", ".join(lost)] if lost else [])])
+
+
+def _run_of(finding: Finding, report: Report) -> RunOutcome | None:
+    first = finding.run_ids[:1]
+    return next((run for run in report.runs if (run.id,) == first), None)
+
+
+def _only_generated(finding: Finding, run: RunOutcome | None) -> bool:
+    """Whether everything that is lost in this turn was written by the model."""
+    if run is None or finding.turn is None or finding.reused is None:
+        return False
+    before = [row.prompt_tokens for row in run.turns if row.turn == finding.turn - 1]
+    return bool(before) and finding.reused >= before[0]
+
+
+def _particulars(finding: Finding, style: TextStyle) -> list[str]:
+    parts = [f"severity {finding.severity}, confidence {finding.confidence}"]
+    if finding.detail:
+        parts.append(f"detail {finding.detail}")
+    parts.append(f"fingerprint {finding.fingerprint}")
+    lines = style.wrap("; ".join(parts))
+    if finding.run_ids:
+        lines += style.wrap(f"runs: {', '.join(finding.run_ids)}")
+    if finding.divergence is not None:
+        for name in ("stream", "prompt"):
+            ids = getattr(finding.divergence, name).ids
+            lines += style.wrap(f"{name} ids: {' '.join(map(str, ids))}")
+    return [style.paint(line, "faint") for line in lines]
+
+
+def _conversation(conversation: Mapping[str, Any], style: TextStyle) -> list[str]:
+    """A counterexample on one line, so that it can be copied into a file."""
+    document = to_json(conversation, indent=None)
+    if len(document) > _LONGEST_CONVERSATION:
+        return style.wrap("conversation: too long to show; --output-format json has it")
+    return ["   conversation that shows it (for --conversation):", f"   {document}"]
