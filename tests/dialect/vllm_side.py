@@ -33,9 +33,8 @@ def tokenizer_of(directory: str, extra: tuple[str, ...]) -> Any:
     missing = [token for token in extra if token not in tokenizer.get_vocab()]
     if missing:
         tokenizer.add_tokens(missing)
-        get_tokenizer_vocab = tokenizer.__class__.get_vocab
-        vocab = dict(get_tokenizer_vocab(tokenizer))
-        vocab.update({t: i for t, i in tokenizer.get_added_vocab().items()})
+        # vLLM's cached tokenizer keeps the vocabulary of before.
+        vocab = {**tokenizer.get_vocab(), **tokenizer.get_added_vocab()}
         tokenizer.get_vocab = lambda: vocab
     return tokenizer
 
@@ -70,7 +69,7 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     reasoning, content, calls = parser.parse(
         completion, request, enable_auto_tools=True, model_output_token_ids=ids
     )
-    listed = request.tools and calls or []
+    listed = calls if request.tools and calls else []
     return {
         "reasoning": reasoning,
         "content": content,
@@ -85,7 +84,7 @@ def streamed(
     content: list[str] = []
     calls: dict[int, list[str]] = {}
     held = 0
-    for position, token in enumerate(ids):
+    for position in range(len(ids)):
         before = tokenizer.decode(ids[:held]) if held else ""
         text = tokenizer.decode(ids[: position + 1])
         last = position + 1 == len(ids)
@@ -116,7 +115,7 @@ def main() -> None:
     for case in json.load(sys.stdin):
         try:
             answers.append(answer(case))
-        except Exception as fault:  # what a parser refuses is an answer, too
+        except Exception as fault:  # noqa: BLE001 - what a parser refuses is an answer, too
             answers.append({"error": f"{type(fault).__name__}: {fault}"})
     print(ANSWERS)
     json.dump(answers, sys.stdout)

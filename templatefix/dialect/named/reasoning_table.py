@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from .harmony import content_of_harmony, split_harmony
 from .reasoning import (
     Partitioned,
     ReasoningDialect,
@@ -25,9 +26,7 @@ from .reasoning import (
 from .reasoning_channels import (
     K3_RESPONSE,
     K3_THINK,
-    content_of_harmony,
     content_of_kimi_k3,
-    split_harmony,
     split_kimi_k3,
     split_minimax_m3,
 )

@@ -1,0 +1,91 @@
+"""Both passes together: what a server makes of a completion, and the completion of an answer."""
+
+from __future__ import annotations
+
+from ..answer import Answer
+from .harmony import parse_harmony, write_harmony_turn
+from .reasoning import ReasoningDialect
+from .schema import Tools
+from .tool import ToolDialect
+
+
+def parse(
+    completion: str,
+    reasoning: ReasoningDialect | None,
+    tool: ToolDialect | None,
+    *,
+    opened: bool,
+    thinking: bool,
+    tools: Tools,
+    streaming: bool = False,
+) -> Answer:
+    """The answer that vLLM 0.32.0 returns for a completion without its stop token.
+
+    ``opened``: the generation prompt printed the opening tag. ``thinking``: what
+    ``reasoning.enabled(kwargs)`` says of the request. ``tools``: the request's tools; without any,
+    the answer has no calls, yet an engine-based parser still takes their text out of the content.
+    ``streaming``: the fields that a client puts together from a stream.
+    """
+    if _harmony(reasoning, tool):
+        return parse_harmony(completion, tools=tools if tool else None, streaming=streaming)
+    thought: str | None = None
+    rest: str | None = completion
+    if reasoning is not None:
+        thought, rest = reasoning.parse(completion, opened=opened, thinking=thinking)
+    engine = (reasoning is None or reasoning.engine) and (tool is None or tool.engine)
+    if tool is None or not (tools or engine):
+        if reasoning is not None and reasoning.unwrap is not None and rest is not None:
+            rest = reasoning.unwrap(rest)
+        return Answer(thought, rest)
+    # Reasoning tags in content vanish in the tool pass, too, unless nobody asked for reasoning.
+    tags_are_text = reasoning is None or (not thinking and tool.tags_need_thinking)
+    content, calls = tool.parse(rest or "", tools, streaming=streaming, tags_are_text=tags_are_text)
+    if not calls and not engine and tool.engine:
+        content = rest  # an older reasoning parser beside it: the text stays whole
+    if not content and tools and (engine or rest is None):
+        content = None
+    return Answer(thought, content, calls if tools else ())
+
+
+def completion(
+    answer: Answer,
+    reasoning: ReasoningDialect | None,
+    tool: ToolDialect | None,
+    *,
+    opened: bool,
+    stop: str,
+    thinking: bool = True,
+    ordinal: int = 0,
+) -> str:
+    """The text that a model writes for an answer, its stop token included.
+
+    The fields are written as they stand, whitespace included (see :func:`worded`); what the
+    parsers drop is put back as the format usually writes it. ``ordinal``: how many calls the
+    conversation had before.
+    """
+    if _harmony(reasoning, tool):
+        return write_harmony_turn(answer) + stop
+    content = answer.content or ""
+    written = ""
+    if reasoning is not None:
+        written = reasoning.completion(answer.reasoning, opened=opened, thinking=thinking)
+        if answer.content is not None or reasoning.content_close:
+            content = reasoning.content_open + content + reasoning.content_close
+    written += content
+    if answer.tool_calls and tool is not None:
+        stripped = tool.strips_content and content == content.rstrip()
+        gap = tool.gap if content.strip() and stripped else ""
+        written += gap + tool.completion(answer.tool_calls, ordinal)
+    return written + stop
+
+
+def losses(reasoning: ReasoningDialect | None, tool: ToolDialect | None) -> tuple[str, ...]:
+    """What no client can replay, in words."""
+    found = [*(reasoning.losses if reasoning else ()), *(tool.losses if tool else ())]
+    return tuple(dict.fromkeys(found))
+
+
+def _harmony(reasoning: ReasoningDialect | None, tool: ToolDialect | None) -> bool:
+    return (reasoning is not None and reasoning.name == "openai_gptoss") or (
+        tool is not None and tool.name == "openai"
+    )
