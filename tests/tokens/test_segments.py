@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from templatefix.source.template import TokenizerRef
 from templatefix.tokens import load_encoder
 from templatefix.tokens.fallback import shipped_tokenizer
 from templatefix.tokens.segments import SegmentEncoder
+from templatefix.tokens.split import Piece
 
 from . import small
 
@@ -124,6 +125,50 @@ def test_a_new_turn_costs_its_own_characters_only() -> None:
     before = encoder.characters_encoded
     encoder.encode(extended)
     assert encoder.characters_encoded - before <= len(extended) - len(prompt)
+
+
+SEGMENTED = [kind for kind in small.KINDS if kind is not small.stripping_beside_space_tokens]
+
+
+@pytest.mark.parametrize("kind", SEGMENTED)
+def test_text_before_a_special_token_is_paid_for_once(kind: Callable[[], Tokenizer]) -> None:
+    encoder, _ = encoder_and_tokenizer(kind)
+    # What lies between tokens of the second pass is the tokenizer's own business.
+    marks = [added.text for added in encoder._added.values() if not added.single_word]
+    marks = [text for text in marks if kind is not small.normalized or text != "<Think>"]
+    for mark in marks:
+        head = f"a long beginning with {mark}" * 10
+        encoder.encode(head)
+        before = encoder.characters_encoded
+        encoder.encode(head + "and an end")
+        assert encoder.characters_encoded - before <= len("and an end") + len(max(marks, key=len))
+
+
+def test_text_before_a_special_token_is_searched_for_special_tokens_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoder = SegmentEncoder(small.byte_level(), "test")
+    assert encoder._splitter is not None
+    split, starts = encoder._splitter.split, []
+
+    def recorded(text: str, start: int) -> Iterator[Piece]:
+        starts.append(start)
+        return split(text, start)
+
+    monkeypatch.setattr(encoder._splitter, "split", recorded)
+    prompt, extended = conversation(50)[-1], conversation(51)[-1]
+    encoder.encode(prompt)
+    encoder.encode("another conversation")
+    encoder.encode(extended)
+    assert starts[0] == 0
+    assert starts[2] > len(prompt) - 40
+
+
+@pytest.mark.parametrize("space", ["\x1c", "\x85", "\u3000", "\u200b", "\ufeff"])
+def test_white_space_is_what_the_library_takes_for_it(space: str) -> None:
+    encoder, whole = encoder_and_tokenizer(small.stripping)
+    text = f"a{space}<mask>{space}b<|end|>{space}c"
+    assert encoder.encode(text) == whole.encode(text).ids
 
 
 def test_a_text_is_not_encoded_twice() -> None:

@@ -1,0 +1,73 @@
+"""A command imports what it needs and no more: start-up time is what a linter is judged by."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[1] / "templatefix" / "example"
+
+#: Prints the top-level modules that a command imported, after all that it printed itself.
+_RUN = """
+import sys
+from templatefix.cli import main
+try:
+    main()
+finally:
+    print("\\nimported:", *sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """The top-level modules that a command of ours has imported by its end, output piped."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _RUN, *arguments],
+        cwd=EXAMPLE.parents[1],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return set(ran.stdout.rpartition("\nimported: ")[2].split())
+
+
+def test_help_imports_click_and_nothing_heavy() -> None:
+    modules = imported_by("--help")
+    heavy = "jinja2 rich tokenizers huggingface_hub transformers hypothesis gguf numpy requests"
+    assert "click" in modules
+    assert not modules & set(heavy.split())
+
+
+def test_a_check_of_one_file_imports_no_more_than_it_needs() -> None:
+    template = EXAMPLE / "chat_template.jinja"
+    modules = imported_by("check", "--fail-on", "never", str(template))
+    heavy = "rich huggingface_hub transformers hypothesis gguf numpy requests httpx httpx2"
+    assert {"jinja2", "tokenizers"} <= modules
+    assert not modules & set(heavy.split())
+
+
+@pytest.mark.parametrize("module", ["templatefix", "templatefix.tokens", "templatefix.source"])
+def test_a_package_imports_nothing_heavy_by_itself(module: str) -> None:
+    code = f"import sys, {module}; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=EXAMPLE.parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    heavy = {
+        "rich",
+        "tokenizers",
+        "huggingface_hub",
+        "transformers",
+        "hypothesis",
+        "gguf",
+        "jinja2",
+    }
+    assert not heavy & set(ran.stdout.split())
