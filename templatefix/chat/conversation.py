@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from templatefix.chat.answer import Answer, ToolCall
@@ -49,21 +49,6 @@ class Scenario:
     tools: tuple[Mapping[str, Any], ...] | None = None
     reasoning: Literal["never", "always", "if-thinking"] = "never"
     variant: str = ""
-
-    def without_reasoning(self) -> Scenario:
-        """The same conversation as a mode that does not think holds it."""
-        turns = tuple(
-            Turn(
-                turn.new_messages,
-                Answer(None, turn.answer.content, turn.answer.tool_calls),
-                cut=turn.cut,
-                kwargs=turn.kwargs,
-            )
-            if turn.answer is not None
-            else turn
-            for turn in self.turns
-        )
-        return replace(self, turns=turns)
 
 
 def assistant_message(answer: Answer, call_ids: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Conversations, and how a server presents them to a template."""

@@ -1,0 +1,77 @@
+"""The server's half of a chat: it prepares messages and renders the prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from templatefix.chat.conversation import Message
+from templatefix.chat.present import ContentFormat, present
+from templatefix.render import PINNED_CLOCK, Crashed, Refused, Renderer, RenderRequest
+
+Kwargs = Mapping[str, Any]
+Tools = Sequence[Message] | None
+
+
+class Server:
+    """Renders prompts as vLLM would, each of them once.
+
+    :meth:`prompt` raises ``Unpresentable``, ``Refused`` or ``Crashed``.
+    """
+
+    def __init__(
+        self, renderer: Renderer, content_format: ContentFormat, knows_developer: bool
+    ) -> None:
+        self.renderer = renderer
+        self.content_format: ContentFormat = content_format
+        self.knows_developer = knows_developer
+        self._prompts: dict[str, str | Refused | Crashed] = {}
+
+    @property
+    def renders(self) -> int:
+        """How many different prompts were rendered."""
+        return len(self._prompts)
+
+    def request(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        *,
+        generation_prompt: bool = True,
+        clock: datetime = PINNED_CLOCK,
+    ) -> RenderRequest:
+        """What reaches the renderer for a request of a client."""
+        presented = present(messages, self.content_format, self.knows_developer)
+        return RenderRequest(
+            presented, list(tools) if tools else None, generation_prompt, dict(kwargs), clock
+        )
+
+    def prompt(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        *,
+        generation_prompt: bool = True,
+        clock: datetime = PINNED_CLOCK,
+    ) -> str:
+        """The text of the prompt for a request."""
+        key = json.dumps(
+            (list(messages), list(tools or ()), dict(kwargs), generation_prompt, clock.isoformat())
+        )
+        known = self._prompts.get(key)
+        if known is None:
+            request = self.request(
+                messages, tools, kwargs, generation_prompt=generation_prompt, clock=clock
+            )
+            try:
+                known = self.renderer.render(request)
+            except (Refused, Crashed) as fault:
+                known = fault
+            self._prompts[key] = known
+        if isinstance(known, str):
+            return known
+        raise known

@@ -1,0 +1,357 @@
+"""The model's half of a chat: the text that it would have written for an answer.
+
+The layout comes from the template's own training view; where that view does not continue the
+prompt, from the named dialect of the format's parser, else from the thinking tags.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from templatefix.chat.answer import Answer
+from templatefix.chat.conversation import Cut, Message, assistant_message
+from templatefix.chat.present import Unpresentable
+from templatefix.chat.server import Kwargs, Server, Tools
+from templatefix.dialect import layout as layouts
+from templatefix.dialect.layout import Layout, Slot, Unlearnable, Written
+from templatefix.dialect.parsers import Parsers
+from templatefix.dialect.thinking import State, Tags, state_of, tags_around, tags_in
+from templatefix.prefix import common_prefix
+from templatefix.render import Crashed, Refused
+
+Source = Literal["training-view", "dialect", "markers", "given", "server", "unknown"]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What the model emitted: text with the spans of its parts, and where it is known from.
+
+    ``written`` is None for ``unknown`` completions. ``tail`` is the generation prompt's own text.
+    """
+
+    written: Written | None
+    source: Source
+    tail: str
+    state: State
+    tags: Tags | None
+
+
+class Unspoken(Exception):
+    """No model gives this answer in this mode: the run is not evaluated."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+@dataclass(frozen=True)
+class _Seat:
+    """The end of a prompt: its generation prompt, what it says of thinking, and the tags."""
+
+    tail: str
+    state: State
+    tags: Tags | None
+
+
+@dataclass(frozen=True)
+class _Learned:
+    layout: Layout | None
+    source: Source
+
+
+class Author:
+    """Writes completions in the layout of one template."""
+
+    def __init__(
+        self,
+        server: Server,
+        stops: Sequence[str],
+        added: Iterable[str],
+        literals: Sequence[str],
+        parsers: Parsers,
+    ) -> None:
+        self.server = server
+        self.stops = tuple(stops)
+        self.parsers = parsers
+        self._added = frozenset(added)
+        self._literals = tuple(literals)
+        self._seats: dict[str, _Seat] = {}
+        self._layouts: dict[str, _Learned] = {}
+
+    def seat(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> _Seat:
+        """What the end of the prompt for ``messages`` says of the answer to come."""
+        key = self._kind(messages, tools, kwargs)
+        if key not in self._seats:
+            self._seats[key] = self._find_seat(messages, tools, kwargs)
+        return self._seats[key]
+
+    def state(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> State:
+        """Whether the mode thinks."""
+        return self.seat(messages, tools, kwargs).state
+
+    def must_reason(self, seat: _Seat, kwargs: Kwargs) -> bool:
+        """Whether an answer without reasoning would have no known completion in this mode."""
+        if seat.state == "opened":
+            return True
+        return seat.state == "free" and self.parsers.needs_block(kwargs)
+
+    def completion(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        answer: Answer,
+        cut: Cut | None = None,
+    ) -> Completion:
+        """The completion that says ``answer``, or the part of it before ``cut``.
+
+        Raises :class:`Unspoken` where no model of this mode gives such an answer.
+        """
+        seat = self.seat(messages, tools, kwargs)
+        if answer.reasoning and seat.state in ("closed", "none"):
+            raise Unspoken("this mode does not think")
+        if not answer.reasoning and self.must_reason(seat, kwargs):
+            raise Unspoken(
+                "this mode leaves thinking open: what a model writes before an answer "
+                "without reasoning is not known"
+            )
+        learned = self._layout(messages, tools, kwargs, answer, seat)
+        if learned.layout is None:
+            return Completion(None, "unknown", seat.tail, seat.state, seat.tags)
+        close = seat.tags.close if seat.tags else ""
+        written = layouts.write(learned.layout, answer, close)
+        if cut is not None:
+            written = _cut(written, cut)
+        return Completion(written, learned.source, seat.tail, seat.state, seat.tags)
+
+    def _kind(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> str:
+        after_tool = bool(messages) and messages[-1].get("role") == "tool"
+        return json.dumps([dict(kwargs), bool(tools), after_tool])
+
+    def _find_seat(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> _Seat:
+        prompt = self.server.prompt(messages, tools, kwargs)
+        bare = self._bare(messages, tools, kwargs, prompt)
+        tail = prompt[common_prefix(prompt, bare) :]
+        tags = self._tags(messages, tools, kwargs, prompt, bare, tail)
+        return _Seat(tail, state_of(tail, tags), tags)
+
+    def _bare(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, prompt: str
+    ) -> str:
+        """The prompt without its generation prompt."""
+        try:
+            return self.server.prompt(messages, tools, kwargs, generation_prompt=False)
+        except (Refused, Crashed):
+            return prompt
+
+    def _tags(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        prompt: str,
+        bare: str,
+        tail: str,
+    ) -> Tags | None:
+        shape = layouts.sentinels(Answer("r", "c"))
+        try:
+            body, _ = self._body(messages, tools, kwargs, shape, prompt, bare)
+            learned = layouts.learn(body, shape, self.stops, self._added)
+        except Unlearnable:
+            learned = None
+        if learned is not None:
+            before, after = _around_reasoning(learned)
+            tags = tags_around(before, after, tail)
+            if tags is not None:
+                return tags
+        named = self.parsers.tags
+        if named is not None and (
+            named.close in tail
+            or named.open in tail
+            or any(named.close in text for text in self._literals)
+        ):
+            return named
+        return tags_in(tail, self._literals) if tail else None
+
+    def _layout(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, answer: Answer, seat: _Seat
+    ) -> _Learned:
+        shape = layouts.sentinels(answer)
+        key = self._kind(messages, tools, kwargs) + json.dumps(
+            [shape.reasoning, shape.content, [(c.name, c.arguments) for c in shape.tool_calls]]
+        )
+        if key not in self._layouts:
+            learned = self._learn(messages, tools, kwargs, shape, seat)
+            if learned.layout is not None and not learned.layout.stop:
+                stop = self._stop(messages, tools, kwargs, shape)
+                learned = replace(learned, layout=replace(learned.layout, stop=stop))
+            self._layouts[key] = learned
+        return self._layouts[key]
+
+    def _learn(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer, seat: _Seat
+    ) -> _Learned:
+        prompt = self.server.prompt(messages, tools, kwargs)
+        bare = self._bare(messages, tools, kwargs, prompt)
+        try:
+            body, extends = self._body(messages, tools, kwargs, shape, prompt, bare)
+        except Unlearnable:
+            return self._from_dialect(shape, seat, kwargs)
+        try:
+            found = layouts.learn(body, shape, self.stops, self._added)
+            if not extends or self._leaves_open(found, seat):
+                raise Unlearnable("the training view does not continue the prompt")
+            return _Learned(found, "training-view")
+        except Unlearnable:
+            pass
+        return self._patched_up(body, shape, seat, kwargs)
+
+    def _body(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        shape: Answer,
+        prompt: str,
+        bare: str,
+    ) -> tuple[str, bool]:
+        """What the training view prints for the answer, and whether it continues the prompt."""
+        ids = self.parsers.call_ids(shape.tool_calls, messages)
+        conversation = [*messages, assistant_message(shape, ids)]
+        try:
+            view = self.server.prompt(conversation, tools, kwargs, generation_prompt=False)
+        except (Refused, Crashed, Unpresentable) as fault:
+            raise Unlearnable(str(fault)) from None
+        if view.startswith(prompt):
+            return view[len(prompt) :], True
+        if not view.startswith(bare):
+            raise Unlearnable("the training view rewrites the prompt")
+        tail = prompt[len(bare) :] if prompt.startswith(bare) else ""
+        header = common_prefix(view[len(bare) :], tail)
+        if tail and not header:
+            raise Unlearnable("the training view lacks the answer's header")
+        return view[len(bare) + header :], False
+
+    def _leaves_open(self, found: Layout, seat: _Seat) -> bool:
+        """Whether the prompt opened a thinking block that the layout never closes."""
+        if seat.state != "opened" or seat.tags is None:
+            return False
+        text = "".join(part for part in found.parts if isinstance(part, str))
+        return seat.tags.close not in text
+
+    def _patched_up(self, body: str, shape: Answer, seat: _Seat, kwargs: Kwargs) -> _Learned:
+        """The view's own text for content and calls, after reasoning in the dialect's layout."""
+        silent = Answer(None, shape.content, shape.tool_calls)
+        try:
+            rest = layouts.learn(body, silent, self.stops, self._added)
+        except Unlearnable:
+            return self._from_dialect(shape, seat, kwargs)
+        if seat.state in ("closed", "none"):
+            return _Learned(rest, "markers")
+        if shape.reasoning and shape.reasoning in body:
+            whole = layouts.learn(body, shape, self.stops, self._added)
+            return _Learned(whole, "markers")
+        lead, source = self._reasoning_lead(shape, seat, kwargs)
+        if lead is None:
+            return _Learned(None, "unknown")
+        return _Learned(Layout((*lead, *_without_lead(rest, seat.tags)), rest.stop), source)
+
+    def _from_dialect(self, shape: Answer, seat: _Seat, kwargs: Kwargs) -> _Learned:
+        """Reasoning and calls in the layouts of the format's parsers."""
+        calls = self.parsers.calls_text(shape)
+        if calls is None:
+            return _Learned(None, "unknown")
+        lead, source = self._reasoning_lead(shape, seat, kwargs)
+        if lead is None:
+            return _Learned(None, "unknown")
+        if shape.tool_calls:
+            source = "dialect"
+        text = (shape.content or "") + calls
+        try:
+            rest = layouts.learn(text, Answer(None, shape.content, shape.tool_calls), (), ())
+        except Unlearnable:
+            return _Learned(None, "unknown")
+        return _Learned(Layout((*lead, *rest.parts), ""), source)
+
+    def _reasoning_lead(
+        self, shape: Answer, seat: _Seat, kwargs: Kwargs
+    ) -> tuple[tuple[str | Slot, ...] | None, Source]:
+        """The parts of a completion that come before its content."""
+        if not shape.reasoning:
+            return ((), "markers") if seat.state in ("closed", "none", "free") else (None, "unknown")
+        opened = seat.state == "opened"
+        named = self.parsers.around_reasoning(opened=opened)
+        if named is not None:
+            before, after = named
+            lead: tuple[str | Slot, ...] = (before, Slot("reasoning"), after)
+            return tuple(part for part in lead if part), "dialect"
+        if seat.tags is None:
+            return None, "unknown"
+        opener = () if opened else (seat.tags.open + "\n",)
+        return (*opener, Slot("reasoning"), "\n" + seat.tags.close + "\n\n"), "markers"
+
+    def _stop(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer
+    ) -> str:
+        """The stop token that the next prompt prints after such a turn, else the first."""
+        if not self.stops:
+            return ""
+        ids = self.parsers.call_ids(shape.tool_calls, messages)
+        follow_up = [*messages, assistant_message(shape, ids), {"role": "user", "content": "Next"}]
+        try:
+            prompt = self.server.prompt(follow_up, tools, kwargs, generation_prompt=False)
+        except (Refused, Crashed, Unpresentable):
+            return self.stops[0]
+        texts = [text for text in (shape.content, *layouts.leaves(shape)) if text]
+        after = max((prompt.rfind(text) + len(text) for text in texts if text in prompt), default=-1)
+        if after < 0:
+            return self.stops[0]
+        printed = [(prompt.find(stop, after), stop) for stop in self.stops if stop]
+        printed = [found for found in printed if found[0] >= 0]
+        return min(printed)[1] if printed else self.stops[0]
+
+
+def _around_reasoning(found: Layout) -> tuple[str, str]:
+    parts = found.parts
+    at = next(i for i, part in enumerate(parts) if isinstance(part, Slot))
+    before = parts[at - 1] if at else ""
+    after = parts[at + 1] if at + 1 < len(parts) else ""
+    return (before if isinstance(before, str) else "", after if isinstance(after, str) else "")
+
+
+def _without_lead(rest: Layout, tags: Tags | None) -> tuple[str | Slot, ...]:
+    """The layout's parts without an empty or closing tag at their start, which the lead writes."""
+    parts = rest.parts
+    if tags is None or not parts or not isinstance(parts[0], str):
+        return parts
+    head = parts[0]
+    found = head.find(tags.close)
+    if found < 0:
+        return parts
+    remainder = head[found + len(tags.close) :].lstrip("\n")
+    return (remainder, *parts[1:]) if remainder else parts[1:]
+
+
+def _cut(written: Written, cut: Cut) -> Written:
+    """The completion as far as it got when generation ended inside a field."""
+    if cut == "reasoning":
+        end = written.reasoning[1] if written.reasoning else 0
+    elif cut == "content":
+        end = written.content[1] if written.content else 0
+    else:
+        begin = written.calls[0] if written.calls else 0
+        end = begin + (written.stop[0] - begin) // 2
+
+    def clipped(span: tuple[int, int] | None) -> tuple[int, int] | None:
+        return None if span is None or span[0] >= end else (span[0], min(span[1], end))
+
+    return Written(
+        written.text[:end],
+        clipped(written.reasoning),
+        clipped(written.content),
+        clipped(written.calls),
+        (end, end),
+    )

@@ -1,0 +1,134 @@
+"""The server's parsers for one template: selected by the user, or inferred from its markers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from templatefix.chat.answer import Answer, ToolCall
+from templatefix.chat.conversation import Message
+from templatefix.dialect import named
+from templatefix.dialect.layout import arguments_of
+from templatefix.dialect.named import ReasoningDialect, ToolDialect
+from templatefix.dialect.thinking import Tags
+
+
+class Parsers:
+    """What the reasoning parser and the tool parser of a server make of completions."""
+
+    def __init__(self, reasoning: ReasoningDialect | None, tool: ToolDialect | None) -> None:
+        self.reasoning = reasoning
+        self.tool = tool
+
+    @classmethod
+    def inferred(cls, literals: Iterable[str], generation_prompt: str) -> Parsers:
+        """The parsers that the markers of a template call for; None where nothing tells."""
+        return cls(*named.infer(literals, generation_prompt))
+
+    @property
+    def tags(self) -> Tags | None:
+        """The tags around reasoning in the inferred or selected dialect."""
+        if self.reasoning is None or not self.reasoning.close.strip():
+            return None
+        return Tags(self.reasoning.open.strip(), self.reasoning.close.strip())
+
+    def needs_block(self, kwargs: Mapping[str, Any]) -> bool:
+        """Whether text without a reasoning block would come back as reasoning."""
+        if self.reasoning is None:
+            return True
+        return self.reasoning.needs_block and self.reasoning.enabled(kwargs)
+
+    def around_reasoning(self, *, opened: bool) -> tuple[str, str] | None:
+        """What a model writes before and after its reasoning; None for an unknown dialect."""
+        if self.reasoning is None:
+            return None
+        spelling = self.reasoning.spelling
+        before = "" if opened else spelling.before + self.reasoning.open + spelling.lead
+        return before, spelling.tail + self.reasoning.close + spelling.gap
+
+    def calls_text(self, answer: Answer) -> str | None:
+        """The tool calls as the tool dialect writes them; None for an unknown dialect."""
+        if not answer.tool_calls:
+            return ""
+        return None if self.tool is None else self.tool.completion(answer.tool_calls, 0)
+
+    def call_ids(
+        self, calls: Sequence[ToolCall], messages: Sequence[Message]
+    ) -> tuple[str, ...]:
+        """The ids that the server gives to ``calls``, which follow those in ``messages``."""
+        before = sum(len(message.get("tool_calls") or ()) for message in messages)
+        name = self.tool.name if self.tool is not None else ""
+        return tuple(_call_id(name, call.name, before + i) for i, call in enumerate(calls))
+
+    def answer(
+        self,
+        completion: str,
+        meant: Answer,
+        *,
+        opened: bool,
+        kwargs: Mapping[str, Any],
+        tools: Sequence[Message] | None,
+        verbatim: bool = False,
+    ) -> Answer:
+        """What the client gets for a completion (its stop token left out) that meant ``meant``.
+
+        The fields are those of the parsers; a parser that does not find the calls is taken to be
+        the wrong one, and the calls come back as they were meant. The whitespace between content
+        and a call belongs to neither: parsers disagree on it, and one and the same parser does
+        between streaming and not. It is left in the content only when ``verbatim``.
+        """
+        if self.reasoning is None and self.tool is None:
+            return stripped(meant)
+        parsed = named.parse(
+            completion,
+            self.reasoning,
+            self.tool if meant.tool_calls else None,
+            opened=opened,
+            thinking=self.reasoning.enabled(kwargs) if self.reasoning is not None else True,
+            tools=tools,
+        )
+        if self.reasoning is None:
+            parsed = Answer(meant.reasoning, parsed.content, parsed.tool_calls)
+        if _same_calls(parsed.tool_calls, meant.tool_calls):
+            return parsed if verbatim else _without_separator(parsed, meant)
+        return Answer(parsed.reasoning, meant.content or None, _redumped(meant.tool_calls))
+
+
+def _without_separator(parsed: Answer, meant: Answer) -> Answer:
+    """The parsed fields without whitespace that the layout printed between content and call."""
+    if not parsed.tool_calls or parsed.content is None:
+        return parsed
+    text = (meant.content or "").strip()
+    at = parsed.content.rfind(text) + len(text)
+    if parsed.content[at:].strip():
+        return parsed
+    return Answer(parsed.reasoning, parsed.content[:at] or None, parsed.tool_calls)
+
+
+def stripped(answer: Answer) -> Answer:
+    """The fields without outer whitespace, as many servers return them."""
+    reasoning = answer.reasoning.strip() if answer.reasoning is not None else None
+    content = answer.content.strip() if answer.content is not None else None
+    return Answer(reasoning, content, _redumped(answer.tool_calls))
+
+
+def _redumped(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(call.name, json.dumps(arguments_of(call), ensure_ascii=False)) for call in calls
+    )
+
+
+def _same_calls(ours: Sequence[ToolCall], theirs: Sequence[ToolCall]) -> bool:
+    return [(call.name, arguments_of(call)) for call in ours] == [
+        (call.name, arguments_of(call)) for call in theirs
+    ]
+
+
+def _call_id(parser: str, function: str, ordinal: int) -> str:
+    """An id as vLLM 0.32 makes it for a parser: most are random, so ours are only fixed."""
+    if parser.startswith("mistral"):
+        return f"{ordinal:09d}"
+    if parser.startswith("kimi"):
+        return f"functions.{function}:{ordinal}"
+    return f"chatcmpl-tool-{ordinal:016x}"

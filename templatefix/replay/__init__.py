@@ -1,0 +1,1 @@
+"""A chat replayed turn by turn: streams, prompts and what they share."""

@@ -1,0 +1,333 @@
+"""One conversation, replayed: every request's prompt against the stream of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from templatefix.chat.answer import Answer
+from templatefix.chat.conversation import Message, Scenario, Turn, answer_of, assistant_message
+from templatefix.chat.server import Tools
+from templatefix.dialect.author import Author, Completion, Unspoken
+from templatefix.dialect.layout import Written
+from templatefix.dialect.parsers import stripped
+from templatefix.prefix import common_prefix
+from templatefix.replay.accounting import hit_tokens, ideal_tokens
+from templatefix.tokens import Encoder, completion_ids
+
+Client = Literal["faithful", "reasoning-dropping"]
+#: The form in which a client gets an answer: ``raw`` as the parsers return it, ``verbatim`` with
+#: the whitespace that they leave between content and a call, ``stripped`` of outer whitespace,
+#: ``inline`` with reasoning inside the content, or as ``given``.
+Replay = Literal["raw", "verbatim", "stripped", "inline", "given"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run to be made: a scenario under kwargs, with a client and a replay form."""
+
+    scenario: Scenario
+    kwargs: Mapping[str, Any]
+    client: Client = "faithful"
+    replay: Replay = "raw"
+    core: bool = True
+    requested: bool = False
+
+    @property
+    def id(self) -> str:
+        """Names the run within its report."""
+        kwargs = ",".join(f"{key}={_spell(value)}" for key, value in sorted(self.kwargs.items()))
+        name = self.scenario.name + (f"-{self.scenario.variant}" if self.scenario.variant else "")
+        return f"{name}/{kwargs or 'default'}/{self.client}/{self.replay}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request and what the server holds after it, in text and token ids.
+
+    ``stream`` is the prompt alone where the completion is unknown.
+    """
+
+    messages: tuple[Message, ...]
+    kwargs: Mapping[str, Any]
+    prompt: str
+    prompt_ids: list[int]
+    completion: Completion | None
+    stream: str
+    stream_ids: list[int]
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The stream of one request against the prompt of the next; ``turn`` is the latter's.
+
+    ``characters`` is the common prefix of the texts, ``reuse`` that of the ids. ``client_loss``
+    is set where the answer's reasoning was not replayed: what is lost then is the client's.
+    """
+
+    turn: int
+    before: Request
+    after: Request
+    characters: int
+    reuse: int
+    hit: int
+    ideal: int
+    preserving: bool
+    stop_differs: bool
+    client_loss: bool
+
+    @property
+    def lost(self) -> int:
+        """Cached tokens that cannot be reused."""
+        return self.ideal - self.hit
+
+
+@dataclass(frozen=True)
+class Run:
+    """A replayed plan. ``preserving`` is None where nothing can be said."""
+
+    plan: Plan
+    requests: tuple[Request, ...]
+    comparisons: tuple[Comparison, ...]
+    preserving: bool | None
+    lost_to: str | None
+    completion: str
+    tools: Tools = None
+    notes: tuple[str, ...] = field(default=())
+
+
+def replay(plan: Plan, author: Author, encoder: Encoder, block_size: int) -> Run:
+    """Drive ``plan`` through the server. Lengths and hits are tokens, for ``block_size``.
+
+    Raises ``Unspoken``, ``Unpresentable``, ``Refused`` or ``Crashed`` where the run cannot be
+    made.
+    """
+    scenario = plan.scenario
+    tools = scenario.tools
+    messages: list[Message] = []
+    requests: list[Request] = []
+    call_ids: tuple[str, ...] = ()
+    for turn in scenario.turns:
+        messages.extend(_numbered(turn.new_messages, call_ids))
+        kwargs = {**plan.kwargs, **turn.kwargs}
+        turn = _in_mode(scenario, turn, messages, kwargs, author)
+        request = _request(tuple(messages), tools, kwargs, turn, author, encoder)
+        requests.append(request)
+        if turn.answer is None:
+            break
+        call_ids = author.parsers.call_ids(turn.answer.tool_calls, messages)
+        replayed, answer = _replayed(plan, turn, request, author, tools, call_ids)
+        requests[-1] = replace(request, answer=answer)
+        messages.append(replayed)
+    comparisons = tuple(
+        _compare(i + 2, before, after, plan, encoder, block_size)
+        for i, (before, after) in enumerate(zip(requests, requests[1:], strict=False))
+    )
+    return _outcome(plan, tuple(requests), comparisons, tools)
+
+
+def _request(
+    messages: tuple[Message, ...],
+    tools: Tools,
+    kwargs: Mapping[str, Any],
+    turn: Turn,
+    author: Author,
+    encoder: Encoder,
+) -> Request:
+    prompt = author.server.prompt(messages, tools, kwargs)
+    prompt_ids = encoder.encode(prompt)
+    if turn.answer is None:
+        return Request(messages, kwargs, prompt, prompt_ids, None, prompt, prompt_ids)
+    completion = _completion(messages, tools, kwargs, turn, author, encoder)
+    if completion.written is None:
+        return Request(messages, kwargs, prompt, prompt_ids, completion, prompt, prompt_ids)
+    text = completion.written.text
+    if turn.completion_ids is not None:
+        ids = list(turn.completion_ids)
+    else:
+        ids = completion_ids(encoder, prompt, prompt_ids, text)
+    return Request(messages, kwargs, prompt, prompt_ids, completion, prompt + text, prompt_ids + ids)
+
+
+def _completion(
+    messages: Sequence[Message],
+    tools: Tools,
+    kwargs: Mapping[str, Any],
+    turn: Turn,
+    author: Author,
+    encoder: Encoder,
+) -> Completion:
+    assert turn.answer is not None
+    text = turn.completion
+    if text is None and turn.completion_ids is not None:
+        text = encoder.decode(turn.completion_ids)
+    if text is not None:
+        seat = author.seat(messages, tools, kwargs)
+        return Completion(
+            _located(text, turn.answer, author.stops), "given", seat.tail, seat.state, seat.tags
+        )
+    answer = turn.answer
+    if turn.replayed is not None:
+        # Replayed fields carry the whitespace that the parser left around them.
+        answer = stripped(answer)
+    return author.completion(messages, tools, kwargs, answer, turn.cut)
+
+
+def _in_mode(
+    scenario: Scenario,
+    turn: Turn,
+    messages: Sequence[Message],
+    kwargs: Mapping[str, Any],
+    author: Author,
+) -> Turn:
+    """The turn as the mode of its request holds it: no reasoning where the mode does not think."""
+    if scenario.reasoning != "if-thinking" or turn.answer is None or not turn.answer.reasoning:
+        return turn
+    if author.state(messages, scenario.tools, kwargs) in ("opened", "free"):
+        return turn
+    silent = Answer(None, turn.answer.content, turn.answer.tool_calls)
+    return replace(turn, answer=silent)
+
+
+def _located(text: str, answer: Answer, stops: Sequence[str]) -> Written:
+    """A given completion with the spans of the answer's fields found in it."""
+    stop = max((s for s in stops if s and text.endswith(s)), key=len, default="")
+    end = len(text) - len(stop)
+
+    def find(part: str | None, start: int) -> tuple[int, int] | None:
+        part = (part or "").strip()
+        at = text.find(part, start) if part else -1
+        return None if at < 0 else (at, at + len(part))
+
+    reasoning = find(answer.reasoning, 0)
+    content = find(answer.content, reasoning[1] if reasoning else 0)
+    calls = None
+    if answer.tool_calls:
+        begin = (content or reasoning or (0, 0))[1]
+        calls = (begin, end)
+    return Written(text, reasoning, content, calls, (end, len(text)))
+
+
+def _replayed(
+    plan: Plan,
+    turn: Turn,
+    request: Request,
+    author: Author,
+    tools: Tools,
+    call_ids: tuple[str, ...],
+) -> tuple[Message, Answer]:
+    """The assistant message that the client sends back, and the answer that it got."""
+    assert turn.answer is not None
+    if turn.replayed is not None:
+        answer = answer_of(turn.replayed)
+        message = dict(turn.replayed)
+        if plan.client == "reasoning-dropping":
+            message = {k: v for k, v in message.items() if not k.startswith("reasoning")}
+        return message, answer
+    answer = _answer(plan, turn, request, author, tools)
+    sent = Answer(None, answer.content, answer.tool_calls)
+    kept = answer if plan.client == "faithful" else sent
+    return assistant_message(kept, call_ids), answer
+
+
+def _answer(
+    plan: Plan, turn: Turn, request: Request, author: Author, tools: Tools
+) -> Answer:
+    meant = turn.answer
+    assert meant is not None
+    completion = request.completion
+    if turn.cut is not None:
+        meant = _meant_until(turn.cut, meant)
+    if plan.replay == "stripped" or completion is None or completion.written is None:
+        return stripped(meant)
+    written = completion.written
+    text = written.text[: written.stop[0]]
+    if plan.replay == "inline":
+        end = written.calls[0] if written.calls else len(text)
+        return Answer(None, text[:end], meant.tool_calls)
+    if turn.cut == "call" and author.parsers.tool is None:
+        raise Unspoken("what a parser makes of a call that was cut short is not known")
+    return author.parsers.answer(
+        text,
+        meant,
+        opened=completion.state == "opened",
+        kwargs=request.kwargs,
+        tools=tools,
+        verbatim=plan.replay == "verbatim",
+    )
+
+
+def _meant_until(cut: str, meant: Answer) -> Answer:
+    if cut == "reasoning":
+        return Answer(meant.reasoning, None)
+    return Answer(meant.reasoning, meant.content) if cut == "content" else meant
+
+
+def _numbered(new: Sequence[Message], call_ids: Sequence[str]) -> list[Message]:
+    """Tool results with the ids of the calls that they answer in place of their numbers."""
+    return [
+        {**message, "tool_call_id": call_ids[message["tool_call_id"]]}
+        if isinstance(message.get("tool_call_id"), int)
+        and message["tool_call_id"] < len(call_ids)
+        else message
+        for message in new
+    ]
+
+
+def _compare(
+    turn: int,
+    before: Request,
+    after: Request,
+    plan: Plan,
+    encoder: Encoder,
+    block_size: int,
+) -> Comparison:
+    reuse = common_prefix(before.stream_ids, after.prompt_ids)
+    stream_length, prompt_length = len(before.stream_ids), len(after.prompt_ids)
+    characters = common_prefix(before.stream, after.prompt)
+    written = before.completion.written if before.completion else None
+    stop = written.stop[1] - written.stop[0] if written else 0
+    needed = len(before.stream) - stop
+    if encoder.approximate:
+        # The last token of a stream has no KV: a cut answer may lose its last character.
+        preserving = characters >= (needed if stop else len(before.stream) - 1)
+    else:
+        preserving = reuse >= stream_length - 1
+    generated = before.answer is not None and bool(before.answer.reasoning)
+    return Comparison(
+        turn,
+        before,
+        after,
+        characters,
+        reuse,
+        hit_tokens(reuse, stream_length, prompt_length, block_size),
+        ideal_tokens(stream_length, prompt_length, block_size),
+        preserving,
+        preserving and stop > 0 and characters < len(before.stream),
+        plan.client == "reasoning-dropping" and generated,
+    )
+
+
+def _outcome(
+    plan: Plan, requests: tuple[Request, ...], comparisons: tuple[Comparison, ...], tools: Tools
+) -> Run:
+    sources = {request.completion.source for request in requests if request.completion}
+    order = ("unknown", "markers", "dialect", "given", "server", "training-view")
+    completion = next((source for source in order if source in sources), "unknown")
+    preserving: bool | None
+    lost_to = None
+    if all(comparison.preserving for comparison in comparisons):
+        preserving = None if completion == "unknown" or not comparisons else True
+    elif any(comparison.client_loss for comparison in comparisons):
+        preserving, lost_to = None, "client"
+    else:
+        preserving = False
+    return Run(plan, requests, comparisons, preserving, lost_to, completion, tools)
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

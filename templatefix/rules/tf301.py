@@ -1,0 +1,16 @@
+"""TF301: the server's parser does not return the text as the model wrote it."""
+
+from templatefix.rules.rule import Rule
+
+RULE = Rule(
+    code="TF301",
+    name="parser-loss",
+    severity="info",
+    summary="the server's parser changes the text before the client gets it, so it cannot come back",
+    why="""
+Between the model and the client stands the server's parser. What it drops (whitespace before a
+closing tag, the spelling of numbers in arguments) no template can print again, and what it leaves
+in the wrong field (the newline between content and a call) is printed twice by templates that
+add their own. That is not the template's fault, but it ends reuse all the same.
+""",
+)
