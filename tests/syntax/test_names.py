@@ -16,7 +16,7 @@ from templatefix.syntax import (
     unknown_names,
 )
 from templatefix.syntax.template import parsing_environment
-from tests.syntax.real import read, real_templates
+from tests.corpus import corpus_directory, corpus_entries
 
 
 def values(source: str) -> dict[str, tuple[object, ...]]:
@@ -38,11 +38,11 @@ def test_a_chat_template_is_one_that_reads_the_conversation(source: str, expecte
 
 
 @pytest.mark.corpus
+@pytest.mark.skipif(corpus_directory() is None, reason="no corpus of real templates")
 def test_named_kwargs_are_those_of_jinja_on_every_real_template() -> None:
-    for path in real_templates():
-        source = read(path)
-        expected = find_undeclared_variables(parsing_environment().parse(source))
-        assert named_kwargs(parse(source)) == expected, path
+    for entry in corpus_entries():
+        expected = find_undeclared_variables(parsing_environment().parse(entry.text))
+        assert named_kwargs(parse(entry.text)) == expected, entry.model_id
 
 
 def test_finding_names_does_not_evaluate_constants() -> None:

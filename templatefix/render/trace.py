@@ -1,0 +1,194 @@
+"""Rendering that tells which source printed each character, and how every condition came out.
+
+The text is the one that :class:`~templatefix.render.jinja.JinjaRenderer` renders: the same tree
+runs in the same sandbox, compiled with calls to a recorder around values that it hands back
+unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+import jinja2
+from jinja2 import nodes
+
+from templatefix.render.jinja import make_environment, template_line, template_messages
+from templatefix.render.protocol import Crashed, Refused, RenderRequest, SyntaxFault
+from templatefix.render.trace_code import TracingGenerator, conditions
+from templatefix.render.trace_record import Recorder, marks_of
+from templatefix.syntax import Span, Template, Unparsable, parse
+
+
+class Piece(NamedTuple):
+    """Characters ``start`` to ``end`` of the rendered text and the source span that printed them.
+
+    The span is template data, or a printed expression: for a ``+`` or ``~`` chain of strings the
+    operand. What a macro or a ``set`` block printed points into it, unless a filter changed it
+    afterwards: then at the expression that printed the change. ``message`` is the index in
+    ``request.messages`` of the message at hand: the item of the loop (or the message of which it is
+    a copy), else what the body of another loop or a macro was given.
+    """
+
+    start: int
+    end: int
+    span: Span
+    message: int | None
+
+
+class Branch(NamedTuple):
+    """One evaluation of a condition of an ``if``, an inline if or a loop filter.
+
+    ``atom``: it has no ``and``, ``or`` or ``not`` in it. ``whole``: it is all of the condition.
+    ``silent``: it belongs to a loop that prints nothing, and causes nothing by itself.
+    """
+
+    span: Span
+    outcome: bool
+    message: int | None
+    atom: bool
+    whole: bool
+    silent: bool
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A rendered text with its provenance.
+
+    ``pieces`` cover the text without gaps, in order; ``branches`` are in the order of evaluation.
+    ``outputs`` and ``loop_bodies`` count what was executed: the cost of the rendering, whatever
+    the machine.
+    """
+
+    text: str
+    pieces: tuple[Piece, ...]
+    branches: tuple[Branch, ...]
+    outputs: int
+    loop_bodies: int
+
+
+class _Condition(NamedTuple):
+    span: Span
+    atom: bool
+    whole: bool
+    silent: bool
+
+
+class _Environment(NamedTuple):
+    """A traced template, compiled; its code reports to ``environment.recorder``."""
+
+    environment: jinja2.Environment
+    template: jinja2.Template
+    places: tuple[Span, ...]
+    conditions: dict[int, _Condition]
+
+
+def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) -> Trace:
+    """Render a template and record how.
+
+    Raises :class:`SyntaxFault`, :class:`Refused` and :class:`Crashed` as rendering does.
+    """
+    compiled = _compile(text)
+    messages = template_messages(request.messages)
+    recorder = Recorder(messages, request.clock)
+    compiled.environment.recorder = recorder  # type: ignore[attr-defined]
+    variables = {
+        "documents": None,
+        **special_tokens,
+        **(request.kwargs or {}),
+        "messages": messages,
+        "tools": request.tools,
+        "add_generation_prompt": request.add_generation_prompt,
+    }
+    try:
+        rendered = recorder.gather(compiled.template.generate(variables))
+    except Exception as fault:  # noqa: BLE001 - a template may raise anything
+        if type(fault) is jinja2.TemplateError:
+            raise Refused(fault.message or "") from None
+        line = template_line(fault.__traceback__)
+        raise Crashed(type(fault).__name__, str(fault), line) from None
+    return Trace(
+        str(rendered),
+        tuple(
+            Piece(mark.start, mark.end, compiled.places[mark.place], mark.message)
+            for mark in marks_of(rendered)
+        ),
+        tuple(
+            Branch(condition.span, outcome, message, *condition[1:])
+            for place, outcome, message in recorder.outcomes
+            for condition in (compiled.conditions[place],)
+        ),
+        recorder.outputs,
+        recorder.loop_bodies,
+    )
+
+
+@lru_cache(maxsize=16)
+def _compile(text: str) -> _Environment:
+    environment = make_environment(lambda: _now(environment))
+    try:
+        template = parse(text)
+        generator = TracingGenerator(environment, template)
+        generator.visit(template.ast)
+        code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
+        compiled = environment.template_class.from_code(
+            environment, code, environment.make_globals(None)
+        )
+    except Unparsable as fault:
+        raise SyntaxFault(fault.message, fault.line) from None
+    except jinja2.TemplateSyntaxError as fault:
+        raise SyntaxFault(fault.message or str(fault), fault.lineno) from None
+    except SyntaxError as fault:
+        raise SyntaxFault(fault.msg, None) from None
+    except (RecursionError, ValueError, OverflowError, MemoryError) as fault:
+        raise SyntaxFault(f"{type(fault).__name__}: {fault}", None) from None
+    return _Environment(
+        environment,
+        compiled,
+        tuple(generator.places),
+        _conditions(template, generator),
+    )
+
+
+def _now(environment: jinja2.Environment) -> datetime:
+    recorder: Recorder = environment.recorder  # type: ignore[attr-defined]
+    return recorder.clock
+
+
+def _conditions(template: Template, generator: TracingGenerator) -> dict[int, _Condition]:
+    """What is known of each condition before it is evaluated, by the number of its place."""
+    printing = _printing_loops(template)
+    known = {}
+    for number, node in enumerate(generator.nodes):
+        if isinstance(node, nodes.Expr) and generator.is_condition(node):
+            parts = islice(conditions(template, node), 2)
+            known[number] = _Condition(
+                template.span(node),
+                atom=len(list(parts)) == 1,
+                whole=template.parents[id(node)].field == "test",
+                silent=any(id(loop) not in printing for loop in _loops_around(template, node)),
+            )
+    return known
+
+
+def _printing_loops(template: Template) -> set[int]:
+    """The identities of the loops that have something to print."""
+    return {
+        id(loop)
+        for place in template.places
+        if isinstance(place.node, (nodes.Output, nodes.CallBlock))
+        for loop in _loops_around(template, place.node)
+    }
+
+
+def _loops_around(template: Template, node: nodes.Node) -> Iterator[nodes.For]:
+    """The loops in which a node stands, or which it filters."""
+    place = template.parents[id(node)]
+    while place.parent is not None and not isinstance(place.parent, nodes.Template):
+        if isinstance(place.parent, nodes.For) and place.field != "else_":
+            yield place.parent
+        place = template.parents[id(place.parent)]

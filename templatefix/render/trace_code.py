@@ -1,0 +1,188 @@
+"""Compiles a template to Python that renders as ever, and reports to a recorder on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame
+
+from templatefix.render.jinja import GenerationTag
+from templatefix.syntax import Span, Template
+
+#: What a ``set`` in a loop may take a message from.
+_ORIGINS = (nodes.Getitem, nodes.Filter, nodes.CondExpr, nodes.Name, nodes.Call)
+
+
+class TracingGenerator(CodeGenerator):
+    """Generates code for a template's tree without changing the tree.
+
+    The code calls ``tracing``, which is the environment's ``recorder`` at the time of rendering.
+    ``places`` are the source spans to which its calls refer by number, ``nodes`` what stands there.
+    """
+
+    def __init__(self, environment: jinja2.Environment, template: Template) -> None:
+        # Constants stay unfolded: what was folded away would leave no trace.
+        super().__init__(environment, None, None, optimized=False)
+        self.template = template
+        self.places: list[Span] = []
+        self.nodes: list[nodes.Node] = []
+        self._numbers: dict[int, int] = {}
+        self._conditions: dict[int, nodes.Expr] = {}
+        self._leaves: dict[int, nodes.Expr] = {}
+        self._filters: dict[int, nodes.For] = {}
+        self._loops: dict[int, tuple[nodes.For, str]] = {}
+        self._macros: dict[int, nodes.Macro | nodes.CallBlock] = {}
+        self._blocks: list[nodes.Node | None] = []
+        self._loop_depth = 0
+        for node, _, _ in template.places:
+            test = getattr(node, "test", None)
+            if isinstance(node, (nodes.If, nodes.CondExpr, nodes.For)) and test is not None:
+                self._conditions.update((id(part), part) for part in conditions(template, test))
+            if isinstance(node, nodes.For) and test is not None:
+                self._filters[id(test)] = node
+
+    def number(self, node: nodes.Node) -> int:
+        """The number of the node's span, given out on first use."""
+        if id(node) not in self._numbers:
+            self._numbers[id(node)] = len(self.places)
+            self.places.append(self.template.span(node))
+            self.nodes.append(node)
+        return self._numbers[id(node)]
+
+    def is_condition(self, node: nodes.Node) -> bool:
+        return id(node) in self._conditions
+
+    def write_commons(self) -> None:
+        super().write_commons()
+        self.writeline("tracing = environment.recorder")
+        self.writeline("concat = tracing.gather")
+
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+        closing = 0
+        loop = self._filters.get(id(node))
+        if loop is not None:
+            self.write(f"tracing.kept(tracing.item({self._names(loop.target, args[0])}), ")
+            closing += 1
+        if id(node) in self._conditions:
+            self.write(f"tracing.truth({self.number(node)}, ")
+            closing += 1
+        elif id(node) in self._leaves:
+            self.write(f"tracing.leaf({self.number(node)}, ")
+            closing += 1
+        visited = super().visit(node, *args, **kwargs)
+        self.write(")" * closing)
+        return visited
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
+        if frame.require_output_check:  # only where the template extends another: none can
+            super().visit_Output(node, frame)
+            return
+        finalize = self._make_finalize()
+        for child in node.nodes:
+            if frame.buffer is None:
+                self.writeline("yield ", child)
+            else:
+                self.writeline(f"{frame.buffer}.append(", child)
+            constant = isinstance(child, (nodes.TemplateData, nodes.Const))
+            if constant and not frame.eval_ctx.volatile:
+                text = str(self._output_child_to_const(child, frame, finalize))
+                self.write(f"tracing.data({self.number(child)}, {text!r})")
+            else:
+                self._leaves.update((id(leaf), leaf) for leaf in leaves(child))
+                self.write(f"tracing.out({self.number(child)}, tracing.begin(), ")
+                self._output_child_pre(child, frame, finalize)
+                self.visit(child, frame)
+                self._output_child_post(child, frame, finalize)
+                self.write(")")
+            if frame.buffer is not None:
+                self.write(")")
+
+    def start_write(self, frame: Frame, node: nodes.Node | None = None) -> None:
+        super().start_write(frame, node)
+        if node is not None:
+            self.write(f"tracing.block({self.number(node)}, ")
+        self._blocks.append(node)
+
+    def end_write(self, frame: Frame) -> None:
+        if self._blocks.pop() is not None:
+            self.write(")")
+        super().end_write(frame)
+
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:
+        outside = self.temporary_identifier()
+        self._loops[id(node.body)] = (node, outside)
+        self.writeline(f"{outside} = tracing.message")
+        self._loop_depth += 1
+        super().visit_For(node, frame)
+        self._loop_depth -= 1
+        self.writeline(f"tracing.message = {outside}")
+
+    def macro_body(self, node: nodes.Macro | nodes.CallBlock, frame: Frame) -> Any:
+        self._macros[id(node.body)] = node
+        return super().macro_body(node, frame)
+
+    def blockvisit(self, nodes_: Any, frame: Frame) -> None:
+        body: Sequence[nodes.Node] = nodes_
+        loop, macro = self._loops.get(id(body)), self._macros.get(id(body))
+        outside = None
+        if loop is not None:
+            node, around = loop
+            # Inside a loop that calls itself the message around it is the one at hand.
+            around = "tracing.message" if node.recursive else around
+            self.writeline(f"tracing.enter({around}, {self._names(node.target, frame)})")
+        elif macro is not None:
+            outside = self.temporary_identifier()
+            names = "".join(f"{frame.symbols.ref(argument.name)}, " for argument in macro.args)
+            self.writeline(f"{outside} = tracing.message")
+            self.writeline(f"tracing.adopt(({names}))")
+        super().blockvisit(body, frame)
+        if outside is not None:
+            self.writeline(f"tracing.message = {outside}")
+
+    def visit_Assign(self, node: nodes.Assign, frame: Frame) -> None:
+        super().visit_Assign(node, frame)
+        may_be_message = isinstance(node.target, nodes.Name) and isinstance(node.node, _ORIGINS)
+        if self._loop_depth and may_be_message:
+            self.writeline(f"tracing.adopt({self._names(node.target, frame)})")
+
+    def visit_ExtensionAttribute(self, node: nodes.ExtensionAttribute, frame: Frame) -> None:
+        # The tree was parsed by another extension for the same tag.
+        self.write(f"environment.extensions[{GenerationTag.identifier!r}]._body")
+
+    def _names(self, target: nodes.Node, frame: Frame) -> str:
+        """A Python tuple of the variables that a loop or an assignment sets."""
+        names = [target] if isinstance(target, nodes.Name) else target.find_all(nodes.Name)
+        return "(" + "".join(f"{frame.symbols.ref(name.name)}, " for name in names) + ")"
+
+
+def conditions(template: Template, test: nodes.Expr) -> Iterator[nodes.Expr]:
+    """The whole test, and what its ``and``, ``or`` and ``not`` join: the atoms."""
+    yield test
+    stack = [test]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (nodes.And, nodes.Or)):
+            stack.extend((node.right, node.left))
+        # In "x is not y" two nodes share one piece of source; the outer one speaks for it.
+        elif isinstance(node, nodes.Not) and template.span(node.node) != template.span(node):
+            stack.append(node.node)
+        elif node is not test:
+            yield node
+
+
+def leaves(printed: nodes.Expr) -> Iterator[nodes.Expr]:
+    """The operands of a printed ``+`` or ``~`` chain, through inline ifs; else the whole."""
+    stack: list[nodes.Expr] = [printed]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, nodes.Add):
+            stack.extend((node.right, node.left))
+        elif isinstance(node, nodes.Concat):
+            stack.extend(reversed(node.nodes))
+        elif isinstance(node, nodes.CondExpr):
+            stack.extend(part for part in (node.expr2, node.expr1) if part is not None)
+        else:
+            yield node
