@@ -99,12 +99,16 @@ class Subject:
     author: Author
 
 
-def check(template: ChatTemplate, options: CheckOptions, scenario: Scenario | None = None) -> Report:
+def check(
+    template: ChatTemplate,
+    options: CheckOptions,
+    policy: str = "keep-reasoning",
+    scenario: Scenario | None = None,
+) -> Report:
     """Check one template. ``scenario`` is the conversation of ``options``, already read.
 
     Raises ``TargetError`` when the tokenizer's files are unusable or a parser is not known.
     """
-    policy = options.policy or "keep-reasoning"
     try:
         subject = prepare(template, options)
     except (Unparsable, SyntaxFault) as fault:
@@ -132,6 +136,7 @@ def prepare(template: ChatTemplate, options: CheckOptions) -> Subject:
     Raises ``Unparsable``, ``SyntaxFault`` or ``TargetError``.
     """
     parsed = parse(template.text)
+    template = replace(template, special_tokens=_special_tokens(template, parsed))
     renderer = JinjaRenderer(template.text, template.special_tokens)
     texts = (*literals(parsed), *template.special_tokens.values())
     encoder = load_encoder(template.tokenizer, texts)
@@ -142,6 +147,19 @@ def prepare(template: ChatTemplate, options: CheckOptions) -> Subject:
     return Subject(
         template, parsed, server, encoder, Author(server, stops, encoder.special_tokens(), texts, parsers)
     )
+
+
+def _special_tokens(template: ChatTemplate, parsed: Template) -> dict[str, str]:
+    """The special tokens, with placeholders for those that the template reads and nothing gives.
+
+    A template that comes without its tokenizer would otherwise fail on the first of them.
+    """
+    tokens = dict(template.special_tokens)
+    if template.tokenizer is None:
+        for name in sorted(named_kwargs(parsed)):
+            if name.endswith("_token"):
+                tokens.setdefault(name, f"<|{name.removesuffix('_token')}|>")
+    return tokens
 
 
 def _usual_tail(server: Server) -> str:
@@ -352,7 +370,7 @@ def _breaks(
                 continue
             _merge(found, run, comparison, code, detail, also, policy)
     for run, comparison, code, detail, also in switched:
-        if (code, detail) not in found:
+        if _key(code, detail) not in found:
             code, detail, also = "TF110", code, (code, *also)
         _merge(found, run, comparison, code, detail, also, policy)
     return [replace(finding, fix=_fix(finding, runs, modes)) for finding in found.values()]
@@ -377,10 +395,11 @@ def _merge(
     also: tuple[str, ...],
     policy: str,
 ) -> None:
-    known = found.get((code, detail))
+    key = _key(code, detail)
+    known = found.get(key)
     if known is not None:
         same_run = known.run_ids[0] == run.plan.id
-        found[code, detail] = replace(
+        found[key] = replace(
             known,
             run_ids=tuple(dict.fromkeys((*known.run_ids, run.plan.id))),
             also=tuple(dict.fromkeys((*known.also, *also))),
@@ -388,7 +407,7 @@ def _merge(
         )
         return
     rule = RULES[code]
-    found[code, detail] = Finding(
+    found[key] = Finding(
         code,
         rule.name,
         severity_of(code, run.plan.core, policy),
@@ -408,6 +427,11 @@ def _merge(
         total=len(comparison.before.stream_ids),
         divergence=divergence_of(comparison),
     )
+
+
+def _key(code: str, detail: str) -> tuple[str, str]:
+    """What makes divergences one: dropped reasoning is the same fault with and without its tag."""
+    return code, "" if code == "TF102" else detail
 
 
 def severity_of(code: str, core: bool, policy: str) -> Severity:

@@ -7,7 +7,7 @@ prompt, from the named dialect of the format's parser, else from the thinking ta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -136,7 +136,22 @@ class Author:
         bare = self._bare(messages, tools, kwargs, prompt)
         tail = prompt[common_prefix(prompt, bare) :]
         tags = self._tags(messages, tools, kwargs, prompt, bare, tail)
-        return _Seat(tail, state_of(tail, tags), tags)
+        state = state_of(tail, tags)
+        if state == "free" and messages and messages[-1].get("role") == "tool":
+            state = self._after_tool(messages, tools, kwargs)
+        return _Seat(tail, state, tags)
+
+    def _after_tool(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> State:
+        """The state after a tool result whose prompt says nothing of thinking.
+
+        A format that opens or closes thinking in the prompt after user messages, and does neither
+        here, does not think here.
+        """
+        asked = [i for i, message in enumerate(messages) if message.get("role") == "user"]
+        if not asked:
+            return "free"
+        before = self.seat(messages[: asked[-1] + 1], tools, kwargs)
+        return "closed" if before.state in ("opened", "closed") else before.state
 
     def _bare(
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, prompt: str
@@ -185,6 +200,11 @@ class Author:
         )
         if key not in self._layouts:
             learned = self._learn(messages, tools, kwargs, shape, seat)
+            for context in _contexts(messages):
+                if learned.source == "training-view":
+                    break
+                other = self._learn(context, tools, kwargs, shape, seat)
+                learned = other if other.source == "training-view" else learned
             if learned.layout is not None and not learned.layout.stop:
                 stop = self._stop(messages, tools, kwargs, shape)
                 learned = replace(learned, layout=replace(learned.layout, stop=stop))
@@ -231,6 +251,7 @@ class Author:
             raise Unlearnable("the training view rewrites the prompt")
         tail = prompt[len(bare) :] if prompt.startswith(bare) else ""
         header = common_prefix(view[len(bare) :], tail)
+        header = _whole_tags(tail, header)
         if tail and not header:
             raise Unlearnable("the training view lacks the answer's header")
         return view[len(bare) + header :], False
@@ -250,7 +271,7 @@ class Author:
         except Unlearnable:
             return self._from_dialect(shape, seat, kwargs)
         if seat.state in ("closed", "none"):
-            return _Learned(rest, "markers")
+            return _Learned(Layout(_without_lead(rest, seat.tags), rest.stop), "markers")
         if shape.reasoning and shape.reasoning in body:
             whole = layouts.learn(body, shape, self.stops, self._added)
             return _Learned(whole, "markers")
@@ -312,6 +333,22 @@ class Author:
         printed = [(prompt.find(stop, after), stop) for stop in self.stops if stop]
         printed = [found for found in printed if found[0] >= 0]
         return min(printed)[1] if printed else self.stops[0]
+
+
+def _contexts(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """Shorter conversations that end alike, for templates that move what comes first."""
+    if any(message.get("role") == "system" for message in messages):
+        rest = [message for message in messages if message.get("role") != "system"]
+        if rest:
+            yield rest
+
+
+def _whole_tags(tail: str, length: int) -> int:
+    """``length``, or where the tag begins that it would cut in two."""
+    begin = tail.rfind("<", 0, length)
+    if begin >= 0 and ">" not in tail[begin:length] and ">" in tail[length:]:
+        return begin
+    return length
 
 
 def _around_reasoning(found: Layout) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from templatefix.chat.conversation import Message
 from templatefix.dialect import named
 from templatefix.dialect.layout import arguments_of
 from templatefix.dialect.named import ReasoningDialect, ToolDialect
-from templatefix.dialect.thinking import Tags
+from templatefix.dialect.thinking import State, Tags
 
 
 class Parsers:
@@ -24,7 +24,7 @@ class Parsers:
     @classmethod
     def inferred(cls, literals: Iterable[str], generation_prompt: str) -> Parsers:
         """The parsers that the markers of a template call for; None where nothing tells."""
-        return cls(*named.infer(literals, generation_prompt))
+        return cls(*getattr(named, "infer", lambda *a: (None, None))(literals, generation_prompt))
 
     @property
     def tags(self) -> Tags | None:
@@ -66,7 +66,7 @@ class Parsers:
         completion: str,
         meant: Answer,
         *,
-        opened: bool,
+        state: State,
         kwargs: Mapping[str, Any],
         tools: Sequence[Message] | None,
         verbatim: bool = False,
@@ -76,7 +76,8 @@ class Parsers:
         The fields are those of the parsers; a parser that does not find the calls is taken to be
         the wrong one, and the calls come back as they were meant. The whitespace between content
         and a call belongs to neither: parsers disagree on it, and one and the same parser does
-        between streaming and not. It is left in the content only when ``verbatim``.
+        between streaming and not. It is left in the content only when ``verbatim``. In a
+        ``state`` that does not think, a server that is set up for the model splits nothing off.
         """
         if self.reasoning is None and self.tool is None:
             return stripped(meant)
@@ -84,8 +85,8 @@ class Parsers:
             completion,
             self.reasoning,
             self.tool if meant.tool_calls else None,
-            opened=opened,
-            thinking=self.reasoning.enabled(kwargs) if self.reasoning is not None else True,
+            opened=state == "opened",
+            thinking=self._splits(state, kwargs),
             tools=tools,
         )
         if self.reasoning is None:
@@ -93,6 +94,11 @@ class Parsers:
         if _same_calls(parsed.tool_calls, meant.tool_calls):
             return parsed if verbatim else _without_separator(parsed, meant)
         return Answer(parsed.reasoning, meant.content or None, _redumped(meant.tool_calls))
+
+    def _splits(self, state: State, kwargs: Mapping[str, Any]) -> bool:
+        if self.reasoning is None:
+            return True
+        return self.reasoning.enabled(kwargs) and state not in ("closed", "none")
 
 
 def _without_separator(parsed: Answer, meant: Answer) -> Answer:

@@ -252,7 +252,7 @@ def _answer(
     return author.parsers.answer(
         text,
         meant,
-        opened=completion.state == "opened",
+        state=completion.state,
         kwargs=request.kwargs,
         tools=tools,
         verbatim=plan.replay == "verbatim",

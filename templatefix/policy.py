@@ -1,0 +1,24 @@
+"""The policy under which a template is judged, and the header that records it."""
+
+from __future__ import annotations
+
+import re
+
+POLICIES = ("lossless", "keep-reasoning")
+
+#: The line that a patched file carries in its first comment.
+HEADER = "templatefix-policy: {policy}"
+
+_FIRST_COMMENT = re.compile(r"\s*\{#-?(?P<text>.*?)-?#\}", re.DOTALL)
+_POLICY = re.compile(r"^\s*templatefix-policy:\s*(?P<policy>\S+)\s*$", re.MULTILINE)
+
+
+def policy_of(template_text: str) -> str | None:
+    """The policy that the header of a patched template records.
+
+    >>> policy_of("{#- patched\\ntemplatefix-policy: lossless\\n-#}{{ messages }}")
+    'lossless'
+    """
+    comment = _FIRST_COMMENT.match(template_text)
+    found = _POLICY.search(comment["text"]) if comment else None
+    return found["policy"] if found and found["policy"] in POLICIES else None
