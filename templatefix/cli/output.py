@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from templatefix.cli.program import ClosedOutput
+from templatefix.cli.program import ClosedOutput, abandon_stdout
 from templatefix.errors import TargetError
 
 
@@ -27,6 +27,7 @@ def write_stdout(text: str) -> None:
     except OSError as error:
         if error.errno in (errno.EPIPE, errno.EBADF):
             raise ClosedOutput from None
+        abandon_stdout()
         raise TargetError("standard output", f"cannot be written: {error.strerror}") from error
 
 

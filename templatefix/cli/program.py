@@ -30,6 +30,9 @@ COMMANDS = {
 }
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 class ClosedOutput(BaseException):
     """Nobody reads standard output any more."""
 
@@ -87,7 +90,7 @@ class Program(LazyGroup):
         except Terminated:
             code = 143
         except ClosedOutput:
-            _abandon_stdout()
+            abandon_stdout()
             code = 141
         if standalone_mode:
             sys.exit(code or 0)
@@ -126,6 +129,10 @@ def _closed_output() -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise ClosedOutput from None
+        if error.errno in _FULL:
+            abandon_stdout()
+            message = f"cannot be written: {error.strerror}"
+            raise TargetError("standard output", message) from error
         raise
 
 
@@ -153,8 +160,8 @@ def _complain(message: str) -> None:
     click.echo(f"templatefix: {visible(message)}", err=True)
 
 
-def _abandon_stdout() -> None:
-    """Python flushes standard output at exit and would complain about the closed pipe."""
+def abandon_stdout() -> None:
+    """Python flushes standard output at exit and would complain about what cannot be written."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

@@ -106,7 +106,7 @@ def run(planned: Sequence[Planned], write_baseline: Path | None, *, hook: bool) 
     if write_baseline is not None:
         accepted = accept((report for report, _ in checked), write_baseline)
         write_file(str(write_baseline), baseline_text(accepted))
-        click.echo(f"wrote {len(accepted)} findings to {write_baseline}", err=True)
+        click.echo(f"wrote {len(accepted)} findings to {visible(str(write_baseline))}", err=True)
         baseline = write_baseline
     if baseline is not None:
         checked = [(hide(report, accepted, baseline), fail_on) for report, fail_on in checked]

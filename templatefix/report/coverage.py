@@ -11,7 +11,7 @@ from templatefix.report.visible import head, visible
 _INDENT = "   "
 # Without --verbose: how many reasons are shown, and the longest of them in cells.
 _REASONS = 3
-_REASON = 60
+_REASON = 90
 
 ATTENTION = {
     "sliding-window": "sliding-window attention: real hits may be shorter than those shown",

@@ -20,6 +20,10 @@ class Edition:
     clock: str
 
 
+#: The names of the codes under which a target gets no verdict.
+FAULTS = {"TF901": "unreadable", "TF902": "syntax-error"}
+
+
 def gravest_first(findings: Iterable[Finding]) -> list[Finding]:
     """Findings by severity; those of the same severity stay in their order."""
     return sorted(findings, key=lambda finding: -SEVERITIES.index(finding.severity))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
-from templatefix.report.edition import gravest_first, in_its_own_file, place
+from templatefix.report.edition import FAULTS, gravest_first, in_its_own_file, place
 from templatefix.report.visible import visible
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
@@ -25,7 +25,8 @@ def _commands(report: Report) -> list[str]:
         shown = [finding for finding in shown if finding.code != fault.code]
         hint = f" ({fault.hint})" if fault.hint else ""
         message = f"{place(report)}: {fault.message}{hint}"
-        commands.append(_command("error", {"file": report.display, "title": fault.code}, [message]))
+        title = f"{fault.code} {FAULTS.get(fault.code, '')}".rstrip()
+        commands.append(_command("error", {"file": report.display, "title": title}, [message]))
     return commands + [_of_finding(finding, report) for finding in gravest_first(shown)]
 
 

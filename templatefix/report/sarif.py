@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from templatefix.findings.finding import Finding, Location
 from templatefix.findings.outcome import Fault, Hidden, Report
-from templatefix.report.edition import Edition, gravest_first, in_its_own_file, place
+from templatefix.report.edition import FAULTS, Edition, gravest_first, in_its_own_file, place
 from templatefix.report.json_report import to_json
 from templatefix.report.visible import visible, without_surrogates
 
@@ -39,7 +39,8 @@ def sarif_report(reports: Sequence[Report], edition: Edition, rules: Mapping[str
     """The log as text that ends in a newline. ``rules`` are all rules, by code."""
     codes = sorted(set(rules) | {code for report in reports for code in _codes(report)})
     index = {code: number for number, code in enumerate(codes)}
-    names = {finding.code: finding.name for report in reports for finding in report.findings}
+    names = dict(FAULTS)
+    names |= {finding.code: finding.name for report in reports for finding in report.findings}
     names |= {each.finding.code: each.finding.name for report in reports for each in report.hidden}
     unusable = [report for report in reports if _is_unusable(report)]
     log = {
@@ -145,6 +146,10 @@ def _result(finding: Finding, report: Report, index: Mapping[str, int]) -> dict[
         text.append(f"(template line {finding.line}, column {finding.column})")
     if finding.explanation and finding.explanation != finding.message:
         text.append(visible(finding.explanation))
+    notes = [each.note for each in finding.locations if each.note]
+    text += [f"[{visible(note)}]" for note in notes[:1]]
+    if finding.fix is not None:
+        text.append(f"Fix: {visible(finding.fix.text)}")
     first, others = finding.locations[:1], finding.locations[1:]
     result: dict[str, Any] = {
         "ruleId": finding.code,

@@ -10,10 +10,10 @@ from typing import Any
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report, RunOutcome, Verdict
 from templatefix.report.coverage import coverage_lines, run_lines
-from templatefix.report.edition import gravest_first, in_its_own_file, place
+from templatefix.report.edition import gravest_first, place
 from templatefix.report.excerpt import code_frame, divergence_lines
 from templatefix.report.json_report import to_json
-from templatefix.report.visible import head, visible
+from templatefix.report.visible import cells, head, visible
 
 # Longer counterexamples are left to the JSON report.
 _LONGEST_CONVERSATION = 2000
@@ -94,9 +94,8 @@ def report_lines(report: Report, style: TextStyle) -> list[str]:
     if report.fault is not None:
         reported = [finding for finding in reported if finding.code != report.fault.code]
     brief = [each for each in reported if each.severity == "info" and not style.verbose]
-    for finding in reported:
-        if finding not in brief:
-            lines += _finding(finding, report, style)
+    for number, finding in enumerate(each for each in reported if each not in brief):
+        lines += ([""] if number else []) + _finding(finding, report, style)
     lines += [_brief(finding, report, style) for finding in brief]
     if not style.quiet:
         if style.verbose:
@@ -128,7 +127,7 @@ def _counted(report: Report) -> str:
     core = [run for run in report.runs if run.core and run.preserving is not None]
     broken = sum(run.preserving is False for run in core)
     if core and report.verdict == "breaks":
-        parts.append(f"{broken} of {len(core)} core runs lose tokens")
+        parts.append(f"tokens are lost in {broken} of {len(core)} core runs")
     elif core:
         parts.append(f"{len(core)} core runs")
     counts = [
@@ -152,9 +151,8 @@ def _where(finding: Finding, report: Report) -> str:
     name = visible(place(report))
     if finding.line is None:
         return name
-    position = f"{finding.line}:{finding.column}"
-    # In a JSON or GGUF file the line is one of the template, not of the file.
-    return f"{name}:{position}" if in_its_own_file(report) else f"{name}:template:{position}"
+    # For a template inside a JSON or GGUF file these count within the template.
+    return f"{name}:{finding.line}:{finding.column}"
 
 
 def _brief(finding: Finding, report: Report, style: TextStyle) -> str:
@@ -168,10 +166,13 @@ def _brief(finding: Finding, report: Report, style: TextStyle) -> str:
 def _finding(finding: Finding, report: Report, style: TextStyle) -> list[str]:
     code = style.paint(f"{finding.code} {finding.name}", finding.severity)
     circumstances = _circumstances(finding)
-    lines = [
-        f"{style.paint(_where(finding, report), 'bold')}  {code}"
-        + (f"  ({circumstances})" if circumstances else "")
-    ]
+    heading = f"{_where(finding, report)}  {finding.code} {finding.name}"
+    fits = cells(f"{heading}  ({circumstances})") <= style.width
+    lines = [f"{style.paint(_where(finding, report), 'bold')}  {code}"]
+    if circumstances and fits:
+        lines[0] += f"  ({circumstances})"
+    elif circumstances:
+        lines += style.wrap(f"({circumstances})")
     lines += style.wrap(finding.message)
     indent = "   "
     room = style.width - len(indent)
@@ -226,7 +227,7 @@ def _loss(finding: Finding, report: Report) -> str:
     if finding.lost_here is not None:
         kind = "generated" if _only_generated(finding, run) else "cached"
         lost.append(f"{about}{finding.lost_here} {kind} tokens unusable here")
-    if finding.lost_tokens is not None:
+    if finding.lost_tokens:
         turns = len(run.turns) if run is not None else 0
         over = f" over {turns} turns" if turns > 1 else " over the conversation"
         if not lost:

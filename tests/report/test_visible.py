@@ -1,0 +1,50 @@
+"""Nothing that a terminal obeys gets through, and printable text stays as it is."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+
+import pytest
+
+from templatefix.report.visible import cells, head, json_safe, tail, visible
+
+ASSIGNED_UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def test_no_control_format_or_surrogate_character_survives() -> None:
+    # Signs of Arabic, Kaithi and Egyptian script are format characters that have a shape.
+    shaped = {0x600, 0x601, 0x602, 0x603, 0x604, 0x605, 0x6DD, 0x70F, 0x890, 0x891, 0x8E2}
+    shaped |= {0x110BD, 0x110CD, *range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4)}
+    leaking = [
+        hex(code)
+        for code in range(sys.maxunicode + 1)
+        if unicodedata.category(chr(code)) in ASSIGNED_UNSAFE
+        and code not in shaped
+        and chr(code) in visible(chr(code))
+    ]
+    assert leaking == []
+
+
+@pytest.mark.parametrize("text", ["plain", "日本語", "<｜User｜>", "naïve → 🙂", "a\\n b"])
+def test_printable_text_stays(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_newlines_tabs_and_escapes_are_shown() -> None:
+    assert visible("a\nb\tc\x1b[31m\u202e\ud800") == "a⏎b\\tc\\x1b[31m\\u202e\\ud800"
+
+
+def test_json_made_safe_means_the_same() -> None:
+    value = {"key\u202e": ["\x7f\u200b\U000e0041", "日本\n"]}
+    document = json_safe(json.dumps(value, ensure_ascii=False, indent=1))
+    assert json.loads(document) == value
+    assert visible(document.replace("\n", "")) == document.replace("\n", "")
+
+
+def test_cutting_counts_cells_and_not_characters() -> None:
+    assert head("日本語日本語", 5) == "日本…"
+    assert tail("日本語日本語", 5) == "…本語"
+    assert head("short", 5) == tail("short", 5) == "short"
+    assert cells("日本a\u0301") == 5
