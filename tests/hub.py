@@ -30,7 +30,7 @@ class Repository:
     ``status`` answers every request with that HTTP status and ``error_code``. ``token`` is the
     only one that may read. ``hang`` is ``"listing"``, ``"head"`` or ``"body"``: that request never
     ends. ``headers`` replace those of file answers. ``listing`` is False for a mirror that serves
-    files alone. ``after`` lets that many file requests pass before ``headers`` apply.
+    files alone. ``after`` file requests are answered well before ``headers`` and ``hang`` apply.
     """
 
     files: Mapping[str, bytes]
@@ -43,7 +43,6 @@ class Repository:
     headers: Mapping[str, str] = field(default_factory=dict)
     after: int = 0
     listing: bool = True
-    cut: bool = False
 
     def at(self, revision: str) -> Mapping[str, bytes] | None:
         if revision in ("main", commit_of(self.files)):
@@ -183,7 +182,9 @@ def _file(
     revision: str,
     file: str,
 ) -> None:
-    if repository.hang == "head" and handler.command == "HEAD":
+    asked = sum("/resolve/" in request.path for request in hub.requests)
+    misbehaves = asked > repository.after
+    if misbehaves and repository.hang == "head" and handler.command == "HEAD":
         return hub.hang()
     files = repository.at(revision)
     if files is None:
@@ -194,10 +195,9 @@ def _file(
     body = files[file]
     blob = hashlib.sha1(b"blob %d\0" % len(body) + body, usedforsecurity=False).hexdigest()
     headers = {"ETag": f'"{blob}"', "X-Repo-Commit": commit_of(files)}
-    asked = sum("/resolve/" in request.path for request in hub.requests)
-    if asked > repository.after:
+    if misbehaves:
         headers |= repository.headers
-    if repository.hang == "body" and handler.command == "GET":
+    if misbehaves and repository.hang == "body" and handler.command == "GET":
         handler.send_response(200)
         for key, value in {**headers, "Content-Length": str(len(body))}.items():
             handler.send_header(key, value)

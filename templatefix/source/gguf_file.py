@@ -12,6 +12,7 @@ from templatefix.source.stored import DEFAULT, StoredTemplate, stored
 from templatefix.source.surroundings import Surroundings
 
 _TEMPLATE = "tokenizer.chat_template"
+_ARCHITECTURE = "general.architecture"
 _TOKENS = "tokenizer.ggml.tokens"
 # "seperator" is how the format spells it.
 _TOKEN_IDS = {
@@ -37,7 +38,7 @@ def read_gguf(path: Path, place: Place) -> tuple[list[StoredTemplate], Surroundi
     try:
         with path.open("rb") as stream:
             reader = MetadataReader(stream)
-            metadata = reader.read()
+            metadata = reader.read((_TEMPLATE, _ARCHITECTURE))
             return _templates(metadata, path, place), _surroundings(metadata, reader)
     except Malformed as error:
         raise place.fault(f"is not a readable GGUF file: {error}", _HINT) from error
@@ -89,7 +90,7 @@ def _token_id(entry: Scalar | None) -> int | None:
 
 def _attention(scalars: Mapping[str, Scalar]) -> str | None:
     """Keys are prefixed with the architecture: ``gemma3.attention.sliding_window``."""
-    architecture = scalars.get("general.architecture")
+    architecture = scalars.get(_ARCHITECTURE)
     if any(key.startswith(f"{architecture}.ssm.") for key in scalars):
         return HYBRID
     return SLIDING_WINDOW if scalars.get(f"{architecture}.attention.sliding_window") else None

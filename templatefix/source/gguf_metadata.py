@@ -34,8 +34,11 @@ _SCALARS = {
     12: "d",
 }
 _MAX_STRING = 64 * 2**20
+_MAX_TEXT = 2 * _MAX_STRING
+_MAX_KEYS = 65_536
 # The largest vocabularies have under 300,000 tokens, each with a text, a score and a merge.
-_MAX_ENTRIES = 8_000_000
+_MAX_ENTRIES = 4_000_000
+_CUT = "it ends in the middle of its metadata"
 
 
 class Malformed(ValueError):
@@ -68,39 +71,47 @@ class MetadataReader:
         self._stream = stream
         self._size = os.fstat(stream.fileno()).st_size
         self._order = "<"
+        self._length = struct.Struct("<Q")
         self._entries = 0
+        self._text = 0
 
-    def read(self) -> Metadata:
-        """All keys. Raises ``Malformed``."""
+    def read(self, wanted_texts: tuple[str, ...]) -> Metadata:
+        """All keys; of texts only those whose key begins with a wanted prefix.
+
+        Some files carry a whole ``tokenizer.json`` as one text. Raises ``Malformed``.
+        """
         if self._take(4) != MAGIC:
             raise Malformed("it does not begin with GGUF")
         version: int = struct.unpack("<I", self._take(4))[0]
         if version & 0xFFFF == 0:  # written by a big-endian machine
             self._order = ">"
+            self._length = struct.Struct(">Q")
             version = int.from_bytes(version.to_bytes(4, "little"), "big")
         if version not in _VERSIONS:
             raise Malformed(f"version {version} of the format is not supported")
         self._integer("Q")  # the number of tensors
         metadata = Metadata()
-        for _ in range(self._integer("Q")):
-            self._count_entries(1)
+        number = self._integer("Q")
+        if number > _MAX_KEYS:
+            raise Malformed(f"it claims {number} keys")
+        for _ in range(number):
             key = self._string()
-            self._value(key, self._integer("I"), metadata)
+            kind = self._integer("I")
+            if kind == _STRING and not key.startswith(wanted_texts):
+                self._skip_strings(1)
+            else:
+                self._value(key, kind, metadata)
         return metadata
 
     def strings(self, array: StringArray, wanted: Iterable[int]) -> dict[int, str]:
         """The strings at some indices of an array; indices beyond its end are left out."""
-        remaining = set(wanted)
         found: dict[int, str] = {}
         self._stream.seek(array.offset)
-        for index in range(array.length):
-            if not remaining:
-                break
-            if index in remaining:
-                remaining.discard(index)
-                found[index] = self._string()
-            else:
-                self._skip(self._integer("Q"))
+        position = 0
+        for index in sorted(index for index in set(wanted) if index < array.length):
+            self._skip_strings(index - position)
+            found[index] = self._string()
+            position = index + 1
         return found
 
     def _value(self, key: str, kind: int, metadata: Metadata) -> None:
@@ -124,8 +135,7 @@ class MetadataReader:
         elif kind == _STRING:
             offset = self._stream.tell()
             self._count_entries(length)
-            for _ in range(length):
-                self._skip(self._integer("Q"))
+            self._skip_strings(length)
             if depth == 0:
                 metadata.string_arrays.setdefault(key, StringArray(offset, length))
         elif kind == _ARRAY and depth < 4:
@@ -148,6 +158,9 @@ class MetadataReader:
         length = self._integer("Q")
         if length > _MAX_STRING:
             raise Malformed(f"it claims a string of {length} bytes")
+        self._text += length
+        if self._text > _MAX_TEXT:
+            raise Malformed("it holds more text than any model's metadata")
         try:
             return self._take(length).decode("utf-8")
         except UnicodeDecodeError as error:
@@ -157,13 +170,27 @@ class MetadataReader:
         self._expect(length)
         content = self._stream.read(length)
         if len(content) != length:
-            raise Malformed("it ends in the middle of its metadata")
+            raise Malformed(_CUT)
         return content
 
     def _skip(self, length: int) -> None:
         self._expect(length)
         self._stream.seek(length, os.SEEK_CUR)
 
+    def _skip_strings(self, number: int) -> None:
+        """Step over strings: the loop that runs once for each token of a vocabulary."""
+        unpack, read, seek = self._length.unpack, self._stream.read, self._stream.seek
+        left = self._size - self._stream.tell()
+        for _ in range(number):
+            prefix = read(8)
+            if len(prefix) < 8:
+                raise Malformed(_CUT)
+            (length,) = unpack(prefix)
+            left -= 8 + length
+            if left < 0:
+                raise Malformed(_CUT)
+            seek(length, os.SEEK_CUR)
+
     def _expect(self, length: int) -> None:
         if length > self._size - self._stream.tell():
-            raise Malformed("it ends in the middle of its metadata")
+            raise Malformed(_CUT)

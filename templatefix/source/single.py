@@ -34,7 +34,9 @@ def file_templates(
     """The templates in a file that was named or found; none is an error for the caller."""
     place = Place(target, str(path))
     suffix = path.suffix.lower()
-    if suffix == ".gguf" or (suffix not in (*_JINJA_SUFFIXES, ".json") and _begins_gguf(path)):
+    if suffix == ".gguf" or (
+        suffix not in (*_JINJA_SUFFIXES, ".json") and _begins_gguf(path, place)
+    ):
         return _gguf(path, place)
     content = read_bytes(path, place)
     text = decode(content, place, empty_allowed=empty_allowed)
@@ -96,7 +98,7 @@ def _model_folder(path: Path, target: str) -> Folder:
     return local_folder(target, directory.parent if directory.name == ADDITIONAL else directory)
 
 
-def _begins_gguf(path: Path) -> bool:
+def _begins_gguf(path: Path, place: Place) -> bool:
     """Only regular files are asked: a pipe can be read once."""
     try:
         if not path.is_file():
@@ -104,4 +106,4 @@ def _begins_gguf(path: Path) -> bool:
         with path.open("rb") as stream:
             return stream.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError) as error:
-        raise TargetError(str(path), explain_os_error(error), "check the path") from error
+        raise place.fault(explain_os_error(error), "check the path") from error
