@@ -60,7 +60,7 @@ class TracingGenerator(CodeGenerator):
         self.writeline("tracing = environment.recorder")
         self.writeline("concat = tracing.gather")
 
-    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> None:
         closing = 0
         loop = self._filters.get(id(node))
         if loop is not None:
@@ -72,9 +72,11 @@ class TracingGenerator(CodeGenerator):
         elif id(node) in self._leaves:
             self.write(f"tracing.leaf({self.number(node)}, ")
             closing += 1
-        visited = super().visit(node, *args, **kwargs)
+        # As NodeVisitor.visit does, without a further call: the stack must hold as deep a tree as
+        # it does without tracing.
+        visitor = self.get_visitor(node) or self.generic_visit
+        visitor(node, *args, **kwargs)
         self.write(")" * closing)
-        return visited
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
         if frame.require_output_check:  # only where the template extends another: none can

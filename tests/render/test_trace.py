@@ -119,9 +119,9 @@ def requests(source: str) -> Iterator[RenderRequest]:
     for kwarg in kwargs(parse(source)):
         settings += [{kwarg.name: value} for value in kwarg.values]
     for messages, tools in CONVERSATIONS:
+        yield RenderRequest(messages, tools, add_generation_prompt=False)
         for setting in settings:
-            for prompt in (True, False):
-                yield RenderRequest(messages, tools, prompt, setting)
+            yield RenderRequest(messages, tools, add_generation_prompt=True, kwargs=setting)
 
 
 def assert_same(source: str) -> int:
@@ -149,7 +149,7 @@ def covered(traced: Trace) -> str:
 @pytest.mark.corpus
 @pytest.mark.skipif(corpus_directory() is None, reason="no corpus of real templates")
 def test_tracing_changes_no_text_and_no_error_of_any_real_template() -> None:
-    assert sum(assert_same(entry.text) for entry in corpus_entries()) > 6000
+    assert sum(assert_same(entry.text) for entry in corpus_entries()) > 4000
 
 
 def test_tracing_changes_neither_text_nor_errors_of_hard_cases() -> None:
@@ -175,7 +175,7 @@ def test_tracing_changes_neither_text_nor_errors_of_hard_cases() -> None:
 {%- if messages | length == 2 %}{{ raise_exception('two') }}
 {%- elif not messages %}{{ 1 / 0 }}{% endif %}
 """
-    assert assert_same(source) >= 15
+    assert assert_same(source) >= 10
 
 
 @pytest.mark.parametrize(
@@ -184,6 +184,11 @@ def test_tracing_changes_neither_text_nor_errors_of_hard_cases() -> None:
 def test_what_does_not_compile_is_a_syntax_fault(source: str) -> None:
     with pytest.raises(SyntaxFault):
         trace(source, RenderRequest([]), {})
+
+
+def test_a_long_chain_is_traced_like_a_short_one() -> None:
+    source = "{{ " + " + ".join(["x"] * 190) + " }}"
+    assert trace(source, RenderRequest([], kwargs={"x": "y"}), {}).text == "y" * 190
 
 
 def printed(source: str, messages: Any = (), **setting: Any) -> list[tuple[str, str, int | None]]:
