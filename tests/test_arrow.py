@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "templatefix"
 
 #: From low to high. What stands in one row may not point to a row below it in this table.
 ROWS = (
-    ("errors", "prefix"),
+    ("errors", "prefix", "policy"),
     ("source",),
     ("syntax", "render", "tokens"),
     ("chat",),
