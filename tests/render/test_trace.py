@@ -291,6 +291,17 @@ def test_each_message_owns_what_its_iteration_prints(source: str) -> None:
     ]
 
 
+def test_what_a_loop_prints_of_itself_belongs_to_the_message_around() -> None:
+    source = "{% for m in messages recursive %}{{ m.content }}{{ loop(m.parts or []) }}{% endfor %}"
+    talk = [user("u0"), {**user("u1"), "parts": [{"content": "p", "parts": [{"content": "q"}]}]}]
+    assert [(text, message) for text, _, message in printed(source, talk)] == [
+        ("u0", 0),
+        ("u1", 1),
+        ("p", 1),
+        ("q", 1),
+    ]
+
+
 def test_what_follows_a_loop_belongs_to_no_message() -> None:
     source = "{% for m in messages %}{% if loop.index == 2 %}{% break %}{% endif %}x{% endfor %}y"
     assert printed(source, TALK) == [("x", "x", 0), ("y", "y", None)]

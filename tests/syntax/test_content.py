@@ -39,6 +39,10 @@ def test_a_loop_over_content_means_lists_of_parts(source: str) -> None:
         # A macro's own loop counts for what it is called with, not for its parameter's name.
         "{% macro show(content) %}{% for p in content %}a{% endfor %}{% endmacro %}"
         "{% for m in messages %}{{ show(m.tools) }}{% endfor %}",
+        # Of macros inside macros the inner one decides.
+        "{% macro outer(a) %}{% macro inner(b) %}{% for p in a %}x{% endfor %}{% endmacro %}"
+        "{{ inner(m.content) }}{% endmacro %}{% for m in messages %}{{ outer(m.content) }}"
+        "{% endfor %}",
         # vLLM wants plain names; a namespace or a tuple ends its search with an error.
         "{% set ns = namespace() %}{% set ns.all = messages %}"
         "{% for m in messages %}{% for p in m.content %}a{% endfor %}{% endfor %}",
