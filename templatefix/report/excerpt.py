@@ -115,6 +115,8 @@ def divergence_lines(divergence: Divergence, width: int) -> list[Line]:
     shown = []
     for name, side in sides:
         text = visible(side.text) if side.text else "(ends here)"
+        # Spaces at the end of a line cannot be seen.
+        text = text.rstrip(" ") or "·" * len(text)
         if same_text:
             text = f"tokens {' '.join(map(str, side.ids[:8]))}  {text}"
         shown.append(Line(f"{name} {before}│{head(text, room)}", name))

@@ -160,7 +160,7 @@ def _brief(finding: Finding, report: Report, style: TextStyle) -> str:
     code = style.paint(f"{finding.code} {finding.name}", finding.severity)
     taken = len(where) + len(finding.code) + len(finding.name) + len("  " + " " + ": ")
     message = visible(finding.message)
-    return f"{where}  {code}: {head(message, max(40, style.width - taken))}"
+    return f"{where}  {code}: {head(message, max(60, style.width - taken))}"
 
 
 def _finding(finding: Finding, report: Report, style: TextStyle) -> list[str]:
