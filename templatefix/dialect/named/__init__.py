@@ -8,11 +8,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from .infer import infer
 from .reasoning import SPELLINGS, ReasoningDialect, Spelling
 from .reasoning_table import REASONING
 from .tool import ToolDialect
 from .tool_table import TOOLS
 from .turn import completion, losses, parse
+
+
+def dialects() -> tuple[Mapping[str, ReasoningDialect], Mapping[str, ToolDialect]]:
+    """The registries, by the names of vLLM's ``--reasoning-parser`` and ``--tool-call-parser``."""
+    return REASONING, TOOLS
+
 
 __all__ = [
     "REASONING",
@@ -22,6 +31,8 @@ __all__ = [
     "Spelling",
     "ToolDialect",
     "completion",
+    "dialects",
+    "infer",
     "losses",
     "parse",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 #: What a parser makes of a completion: reasoning, and the rest that the tool parser reads.
@@ -62,19 +62,28 @@ class ReasoningDialect:
     strips_gap: bool = False  # newlines after the closing tag are lost
     content_open: str = ""  # what the format writes around the content
     content_close: str = ""
+    streamed: Splitter | None = field(default=None, repr=False)  # where a stream differs
     unwrap: Callable[[str], str | None] | None = field(default=None, repr=False)  # ... and back
 
     def enabled(self, kwargs: Mapping[str, Any]) -> bool:
         """Whether this parser splits reasoning off in a request with these kwargs."""
         return self.switch(kwargs)
 
-    def parse(self, completion: str, *, opened: bool, thinking: bool) -> Split:
+    def parse(
+        self, completion: str, *, opened: bool, thinking: bool, streaming: bool = False
+    ) -> Split:
         """Split a completion (without its stop token) into reasoning and the rest.
 
         ``opened``: the generation prompt already printed the opening tag. ``thinking``: what
-        :meth:`enabled` says of the request.
+        :meth:`enabled` says of the request. ``streaming``: in a stream an engine-based parser
+        reads no further than the end of the reasoning; only there does ``opened`` matter to a
+        parser that expects content first.
         """
-        return self.split(completion, thinking)
+        if not streaming or self.streamed is None:
+            return self.split(completion, thinking)
+        if opened and not self.needs_block and not completion.startswith(self.open):
+            completion = self.open + completion
+        return self.streamed(completion, thinking)
 
     def completion(self, reasoning: str | None, *, opened: bool, thinking: bool = True) -> str:
         """The text that a model writes before its content.
@@ -109,6 +118,7 @@ class Tagged:
     begins_inside: bool = True
     keeps_tail: bool = False
     whole_when_off: bool = True
+    stops: bool = False  # reads no further than the end of the reasoning
 
     def __call__(self, completion: str, thinking: bool) -> Split:
         if not thinking and self.whole_when_off:
@@ -117,7 +127,12 @@ class Tagged:
         reasoning: list[str] = []
         content: list[str] = []
         tags = (self.open, self.close, *self.interrupters)
-        for piece in re.split(f"({'|'.join(map(re.escape, tags))})", completion):
+        pieces = re.split(f"({'|'.join(map(re.escape, tags))})", completion)
+        for position, piece in enumerate(pieces):
+            ends = piece in self.interrupters or (piece == self.close and inside)
+            if self.stops and ends:
+                content += pieces[position + (piece == self.close) :]
+                break
             if piece == self.close:
                 inside = False  # a second closing tag is dropped
             elif piece == self.open and (inside or self.reopens):
@@ -221,6 +236,11 @@ def split_nothing(completion: str, thinking: bool) -> Split:
     return None, "<think>" + completion
 
 
+def until_end(split: Tagged) -> Tagged:
+    """The same split, as it is in a stream."""
+    return replace(split, stops=True)
+
+
 _GEMMA = Tagged(
     "<|channel>",
     "<channel|>",
@@ -236,7 +256,18 @@ def split_by_channel(completion: str, thinking: bool) -> Split:
     headless = "<|channel>" not in completion and (
         "<channel|>" in completion or completion.startswith("thought\n") or completion == "thought"
     )
-    reasoning, content = _GEMMA("<|channel>" + completion if headless else completion, thinking)
+    return _unlabelled(_GEMMA("<|channel>" + completion if headless else completion, thinking))
+
+
+def split_by_channel_streamed(completion: str, thinking: bool) -> Split:
+    """gemma4 in a stream: only the label at the very start stands in for the opening tag."""
+    headless = completion.startswith("thought\n") or completion == "thought"
+    text = "<|channel>" + completion if headless else completion
+    return _unlabelled(until_end(_GEMMA)(text, thinking))
+
+
+def _unlabelled(split: Split) -> Split:
+    reasoning, content = split
     if reasoning is not None:
         reasoning = reasoning.removeprefix("thought\n")
     return None if reasoning == "thought" else reasoning or None, content

@@ -17,11 +17,13 @@ from .reasoning import (
     split_at_first_close,
     split_by_answer_tags,
     split_by_channel,
+    split_by_channel_streamed,
     split_by_response_tags,
     split_by_sentences,
     split_nothing,
     split_when_closed,
     swapped_when_empty,
+    until_end,
 )
 from .reasoning_channels import (
     K3_RESPONSE,
@@ -71,6 +73,8 @@ def on_with_effort(kwargs: Mapping[str, Any]) -> bool:
     return (kwargs.get("reasoning_effort") or "no_think") != "no_think"
 
 
+_QWEN_RSTRIP = Tagged(OPEN, CLOSE, interrupters=("<tool_call>",))
+
 QWEN3 = ReasoningDialect(
     name="qwen3",
     open=OPEN,
@@ -83,7 +87,8 @@ QWEN3 = ReasoningDialect(
 NEMOTRON_V3 = replace(
     QWEN3,
     name="nemotron_v3",
-    split=swapped_when_empty(Tagged(OPEN, CLOSE, interrupters=("<tool_call>",))),
+    split=swapped_when_empty(_QWEN_RSTRIP),
+    streamed=until_end(_QWEN_RSTRIP),
     spelling=Spelling("\n", "\n", "\n"),
     strips_tail=True,
     losses=(TAIL, EMPTY, SECOND_TAG),
@@ -135,13 +140,14 @@ _ALL = (
     replace(
         NEMOTRON_V3,
         name="step3p5",
-        split=Tagged(OPEN, CLOSE, interrupters=("<tool_call>",)),
+        split=_QWEN_RSTRIP,
         switch=lambda kwargs: True,
     ),
     replace(
         NEMOTRON_V3,
         name="granite_thinking_parser",
-        split=first_lines_dropped(Tagged(OPEN, CLOSE, interrupters=("<tool_call>",))),
+        split=first_lines_dropped(_QWEN_RSTRIP),
+        streamed=first_lines_dropped(until_end(_QWEN_RSTRIP)),
         strips_gap=True,
         losses=(TAIL, EMPTY, SECOND_TAG, GAP),
     ),
@@ -234,6 +240,7 @@ _ALL = (
         open="<|channel>thought\n",
         close="<channel|>",
         split=split_by_channel,
+        streamed=split_by_channel_streamed,
         spelling=Spelling("", "\n", ""),
         engine=True,
         needs_block=False,
@@ -283,4 +290,13 @@ _ALL = (
     ),
 )
 
-REASONING: Mapping[str, ReasoningDialect] = MappingProxyType({d.name: d for d in _ALL})
+
+def _with_stream(dialect: ReasoningDialect) -> ReasoningDialect:
+    if isinstance(dialect.split, Tagged):
+        return replace(dialect, streamed=until_end(dialect.split))
+    return dialect
+
+
+REASONING: Mapping[str, ReasoningDialect] = MappingProxyType(
+    {dialect.name: _with_stream(dialect) for dialect in _ALL}
+)

@@ -54,6 +54,7 @@ from .tools_write import (
 )
 
 DUMPED = "spacing, escapes, number spelling and duplicate keys of arguments (dumped again)"
+FITTED = "spelling of arguments in which a value does not fit the schema (dumped again)"
 TYPED = "the type of a value that the tool's schema does not name (it comes back as a text)"
 STRIPPED = "whitespace around content beside calls (kept in a stream)"
 BLANK = "content of whitespace alone before a call"
@@ -145,9 +146,11 @@ _ALL = (
     ToolDialect(
         name="kimi_k2",
         open=KIMI_SECTION[0],
-        read=EngineReader(kimi_grammar(), stripped, kimi_name, strips_content=False),
+        read=EngineReader(
+            kimi_grammar(), stripped, kimi_name, strips_content=False, raw_in_stream=True
+        ),
         write=write_kimi_k2,
-        losses=("whitespace around arguments", BLANK, AFTER),
+        losses=("whitespace around arguments", FITTED, BLANK, AFTER),
         engine=True,
         tags_need_thinking=True,
     ),
@@ -192,9 +195,9 @@ _ALL = (
     ToolDialect(
         name="mistral",
         open="[TOOL_CALLS]",
-        read=EngineReader(mistral_grammar(), first_json, nameless=True),
+        read=EngineReader(mistral_grammar(), first_json, nameless=True, raw_in_stream=True),
         write=write_mistral,
-        losses=("whitespace around arguments and text after them", STRIPPED, BLANK, LATER),
+        losses=("whitespace around arguments and text after them", FITTED, STRIPPED, BLANK, LATER),
         engine=True,
         strips_content=True,
     ),
@@ -219,7 +222,13 @@ _ALL = (
         open="<|tool_call|>",
         read=read_granite,
         write=lambda calls, ordinal: f"<|tool_call|>[{json_entries(calls, ordinal)}]",
-        losses=("whitespace between the marker, the array and its members", STRIPPED, BLANK, LATER),
+        losses=(
+            "whitespace between the marker, the array and its members",
+            FITTED,
+            STRIPPED,
+            BLANK,
+            LATER,
+        ),
         engine=True,
         strips_content=True,
     ),

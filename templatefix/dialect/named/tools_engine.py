@@ -28,15 +28,18 @@ class EngineReader:
     known_names_only: bool = False
     strips_content: bool = True
     nameless: bool = False  # a call without a name is passed on
+    raw_in_stream: bool = False  # a stream passes arguments on untouched, schema or not
 
     def __call__(self, text: str, tools: Tools, *, streaming: bool, tags_are_text: bool) -> Reading:
         found = read(self.grammar, text, tags_are_text=tags_are_text)
-        calls = tuple(call for slot in found.slots if (call := self._call(slot, tools)) is not None)
+        calls = tuple(
+            call for slot in found.slots if (call := self._call(slot, tools, streaming)) is not None
+        )
         called = bool(calls)
         content = content_beside(found, called, streaming=streaming, strips=self.strips_content)
         return content, calls, called
 
-    def _call(self, slot: Slot, tools: Tools) -> ToolCall | None:
+    def _call(self, slot: Slot, tools: Tools, streaming: bool) -> ToolCall | None:
         if not slot.name and not slot.body:
             return None
         name = self.name_of(slot.name)
@@ -51,6 +54,8 @@ class EngineReader:
             self.known_names_only and known and name not in known
         ):
             return None
+        if streaming and self.raw_in_stream:
+            return ToolCall(name, slot.body)
         return ToolCall(name, fit(arguments, name, tools))
 
 

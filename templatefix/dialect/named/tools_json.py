@@ -78,7 +78,12 @@ def read_granite4(text: str, tools: Tools, *, streaming: bool, tags_are_text: bo
 
 
 def read_llama3(text: str, tools: Tools, *, streaming: bool, tags_are_text: bool) -> Reading:
-    """llama3_json: every outermost JSON object must be a call; all text around them is lost."""
+    """llama3_json: every outermost JSON object must be a call; all text around them is lost.
+
+    A stream reads calls only where the text begins with one.
+    """
+    if streaming and not text.startswith(("{", "<|python_tag|>")):
+        return text, (), False
     decoder = json.JSONDecoder()
     calls: list[ToolCall] = []
     end = -1
@@ -108,19 +113,25 @@ _DEEPSEEK_V3 = re.compile(
 _DEEPSEEK_V31 = re.compile(r"<｜tool▁call▁begin｜>(.*?)<｜tool▁sep｜>(.*?)<｜tool▁call▁end｜>")
 
 
-def _read_deepseek(text: str, pattern: re.Pattern[str]) -> Reading:
+def _read_deepseek(text: str, pattern: re.Pattern[str], streaming: bool) -> Reading:
+    """A stream lets all text outside the calls through, newlines between them included."""
     content, opened, _ = text.partition(DEEPSEEK_CALLS[0])
     if not opened:
         return text, (), False
-    return content or None, tuple(ToolCall(m[1], m[2]) for m in pattern.finditer(text)), True
+    calls = tuple(ToolCall(found[1], found[2]) for found in pattern.finditer(text))
+    if streaming:
+        begin, _, end = DEEPSEEK_CALL
+        around = re.sub(f"{begin}.*?{end}", "", text, flags=re.DOTALL)
+        content = around.replace(DEEPSEEK_CALLS[0], "").replace(DEEPSEEK_CALLS[1], "")
+    return content or None, calls, True
 
 
 def read_deepseek_v3(text: str, tools: Tools, *, streaming: bool, tags_are_text: bool) -> Reading:
-    return _read_deepseek(text, _DEEPSEEK_V3)
+    return _read_deepseek(text, _DEEPSEEK_V3, streaming)
 
 
 def read_deepseek_v31(text: str, tools: Tools, *, streaming: bool, tags_are_text: bool) -> Reading:
-    return _read_deepseek(text, _DEEPSEEK_V31)
+    return _read_deepseek(text, _DEEPSEEK_V31, streaming)
 
 
 def write_deepseek_v3(calls: Sequence[ToolCall], ordinal: int) -> str:
@@ -143,6 +154,11 @@ def read_mistral_array(text: str, tools: Tools, *, streaming: bool, tags_are_tex
     content, opened, after = text.partition("[TOOL_CALLS]")
     if not opened:
         return text, (), False
+    if streaming:
+        bodies: list[Slot] = []
+        _array_bodies(after.lstrip(), bodies)
+        slices = tuple(call for slot in bodies if (call := _granite_call(slot.body, None)))
+        return content or None, slices, False
     written = next((part.strip() for part in after.split("[TOOL_CALLS]") if part.strip()), "")
     parsed = _first_value(written)
     entries = [parsed] if isinstance(parsed, dict) else parsed if isinstance(parsed, list) else []

@@ -66,6 +66,8 @@ def read_lfm2(text: str, tools: Tools, *, streaming: bool, tags_are_text: bool) 
         return text, (), False
     if not calls:
         return text, (), False
+    if streaming:
+        return before or None, calls, True
     content = "\n".join(part for part in (before.strip(), trailing.strip()) if part)
     return content or None, calls, True
 
@@ -82,7 +84,7 @@ def read_olmo3(text: str, tools: Tools, *, streaming: bool, tags_are_text: bool)
 
 
 def _written(call: ToolCall) -> str:
-    return f"{call.name}({', '.join(f'{k}={v!r}' for k, v in members(call.arguments).items())})"
+    return f"{call.name}({', '.join(f'{k}={dump(v)}' for k, v in members(call.arguments).items())})"
 
 
 def write_lfm2(calls: Sequence[ToolCall], ordinal: int) -> str:

@@ -31,7 +31,9 @@ def parse(
     thought: str | None = None
     rest: str | None = completion
     if reasoning is not None:
-        thought, rest = reasoning.parse(completion, opened=opened, thinking=thinking)
+        thought, rest = reasoning.parse(
+            completion, opened=opened, thinking=thinking, streaming=streaming
+        )
     engine = (reasoning is None or reasoning.engine) and (tool is None or tool.engine)
     if tool is None or not (tools or engine):
         if reasoning is not None and reasoning.unwrap is not None and rest is not None:
