@@ -161,7 +161,7 @@ class SegmentEncoder:
         literals = list(self._added.values())
         for second_pass in (True, False) if identity else (False,):
             splitter = Splitter(literals, second_pass)
-            for carrier in (None, *splitter.carriers[:1]):
+            for carrier in (None, splitter.carrier):
                 self._splitter, self._carrier = splitter, carrier
                 if all(self.encode(text) == self._give(text) for text in self._probe_texts()):
                     return

@@ -102,6 +102,7 @@ class Splitter:
 
     ``identity_normalizer`` says that normalised text is the text itself; otherwise the second
     pass is left to the tokenizer, which sees each piece with its normalised tokens in it.
+    ``carrier`` is a token that may stand before any piece without changing where it is cut.
     """
 
     def __init__(self, literals: Iterable[AddedLiteral], identity_normalizer: bool) -> None:
@@ -109,11 +110,7 @@ class Splitter:
         plain = [literal for literal in literals if not literal.normalized]
         normalized = [literal for literal in literals if literal.normalized]
         second = identity_normalizer and not any(literal.single_word for literal in normalized)
-        self.carriers = [
-            literal
-            for literal in plain
-            if not (literal.lstrip or literal.rstrip or literal.single_word)
-        ]
+        self.carrier = _carrier(plain)
         self._single_words = [literal.text for literal in plain if literal.single_word]
         self._first = LiteralSplitter(plain)
         self._second = LiteralSplitter(normalized if second else [])
@@ -137,3 +134,18 @@ class Splitter:
                 yield from self._second.split(text, piece.start, piece.end)
             else:
                 yield piece._replace(resume=True)
+
+
+def _carrier(plain: list[AddedLiteral]) -> AddedLiteral | None:
+    """An added token that is cut off whatever text follows it, the shortest there is."""
+    texts = [literal.text for literal in plain]
+    return min(
+        (
+            literal
+            for literal in plain
+            if not (literal.lstrip or literal.rstrip or literal.single_word)
+            and sum(text.startswith(literal.text) for text in texts) == 1
+        ),
+        key=lambda literal: len(literal.text),
+        default=None,
+    )

@@ -74,7 +74,7 @@ def _metaspace(scheme: str) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
     tokenizer.decoder = decoders.Metaspace(prepend_scheme=scheme)
-    return _trained(tokenizer, _plain("<s>", "</s>", "[INST]", "[/INST]"))
+    return _trained(tokenizer, _plain("<s>", "</s>", "[INST]", "[/INST]", "<", "<th"))
 
 
 def metaspace_first() -> Tokenizer:

@@ -24,7 +24,7 @@ REAL = Path(__file__).parents[3] / "shared" / "corpus" / "tokenizers"
 WORDS = (
     *("Hello", " world", "user\n", "no", "yes", "_", "42", "don't", " a", "x", '{"a": 1}', "中文"),
     *("\n", "\n\n", " ", "  ", "\t", "\r\n", "\u3000", "\x1c", "é", "e\u0301", "ﬁ", "😀", "\u200d"),
-    *("<", ">", "<|", "|>", "<th", "[INST", "▁", "\ud800"),
+    *("<", ">", "<|", "|>", "<th", "think", "s>", "[INST", "▁", "\ud800"),
 )
 
 
