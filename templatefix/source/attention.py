@@ -19,7 +19,6 @@ _WINDOWED_LAYERS = ("sliding", "chunked", "local")
 _RECURRENT_FIELDS = (
     "attn_layer_indices",
     "attn_layer_period",
-    "attn_type_list",
     "conv_L_cache",
     "full_attention_interval",
     "full_attn_idxs",
@@ -71,6 +70,10 @@ def _is_hybrid(config: Mapping[str, Any]) -> bool:
     layers = _layers(config)
     if layers:
         return any(word in kind for kind in layers for word in _RECURRENT_LAYERS)
+    # One number for each layer, 0 where it is linear.
+    numbered = config.get("attn_type_list")
+    if isinstance(numbered, list) and 0 in numbered:
+        return True
     return any(config.get(field) for field in _RECURRENT_FIELDS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from templatefix.source.reading import Folder, decode, read_bytes
+from templatefix.source.reading import Folder
 from templatefix.source.stored import DEFAULT, StoredTemplate, named_texts, stored
 
 CHAT_TEMPLATE = "chat_template.jinja"
@@ -85,10 +85,3 @@ def _processor(folder: Folder) -> list[StoredTemplate]:
         if texts:
             return stored(texts, place, folder.path / name, "chat-template-json")
     return []
-
-
-def read_jinja(folder: Folder, name: str, *, empty_allowed: bool = False) -> StoredTemplate:
-    """One template file that was named or found by itself."""
-    content = read_bytes(folder.path / name, folder.place(name))
-    text = decode(content, folder.place(name), empty_allowed=empty_allowed)
-    return StoredTemplate(text, None, folder.label(name), folder.path / name, "jinja")

@@ -26,7 +26,7 @@ def within(seconds: float, work: Callable[[threading.Event], T]) -> T:
     def run() -> None:
         try:
             answers.append(work(abandoned))
-        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+        except BaseException as error:  # raised again in the waiting thread
             failures.append(error)
 
     worker = threading.Thread(target=run, name="templatefix-hub", daemon=True)

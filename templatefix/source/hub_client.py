@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 # No small file of a model is larger: a tokenizer.json has at most some 40 MB.
 MAX_FILE_BYTES = 512 * 2**20
-# Headers that the client joins to paths of its cache without looking at them.
-_PATH_HEADERS = ("ETag", "X-Linked-ETag", "X-Repo-Commit")
 _SIZE_HEADERS = ("Content-Length", "X-Linked-Size")
 _LOCK = threading.Lock()
 _CAREFUL = threading.Event()
@@ -55,13 +53,21 @@ def client() -> ModuleType:
 
 
 def _check_headers(response: Any) -> None:
-    """Refuse an answer before the client turns its headers into a path or fills the disk."""
-    for header in _PATH_HEADERS:
-        value = response.headers.get(header)
+    """Refuse an answer before the client turns its headers into a path or fills the disk.
+
+    It joins the commit of any answer, and the entity tag of an answer to HEAD, to paths of its
+    cache without looking at them.
+    """
+    headers = response.headers
+    names = {"X-Repo-Commit": headers.get("X-Repo-Commit")}
+    if response.request.method == "HEAD":
+        linked = headers.get("X-Linked-ETag")
+        names |= {"X-Linked-ETag": linked} if linked else {"ETag": headers.get("ETag")}
+    for header, value in names.items():
         if value is not None and not _is_plain_name(value):
             raise Refused(f"the server sent {header} {value[:80]!r}, which is not a plain name")
     for header in _SIZE_HEADERS:
-        length = response.headers.get(header, "")
+        length = headers.get(header, "")
         if length.isdecimal() and int(length[:20]) > MAX_FILE_BYTES:
             raise Refused(f"the server announces a file of {length[:20]} bytes")
 

@@ -86,9 +86,11 @@ def _explain(error: BaseException, revision: str | None) -> tuple[str, str]:
         return f"{endpoint} is no web address", "set HF_ENDPOINT to one that begins with https://"
     if "TransportError" in names:
         return f"the connection to {endpoint} broke: {_last_line(error)}", _NETWORK_HINT
+    if isinstance(error, UnicodeEncodeError):
+        return "HF_TOKEN holds characters that no request can carry", "set it to a plain token"
     if isinstance(error, OSError) and error.filename is not None:
         return (
-            f"cannot write {error.filename}: {error.strerror}",
+            f"cannot use {error.filename}: {error.strerror}",
             "set HF_HOME to a folder of yours",
         )
     return f"the hub client failed: {type(error).__name__}: {_last_line(error)}", _OUTAGE_HINT

@@ -13,7 +13,7 @@ from typing import IO, Any
 from templatefix.errors import TargetError
 
 # The largest tokenizer_config.json and template seen are a few MB.
-MAX_BYTES = 64 * 2**20
+MAX_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True)

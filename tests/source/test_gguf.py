@@ -113,6 +113,7 @@ def key(name: bytes, kind: int) -> bytes:
 HUGE = 2**62
 LIES = {
     "string": header(key(b"tokenizer.chat_template", 8), struct.pack("<Q", HUGE)),
+    "long": header(key(b"tokenizer.chat_template", 8), struct.pack("<Q", 60 * 2**20), b"{{"),
     "key": header(struct.pack("<Q", HUGE)),
     "keys": header(key(b"a", 0), b"\1", keys=HUGE),
     "bytes": header(key(b"a", 9), struct.pack("<IQ", 0, HUGE)),

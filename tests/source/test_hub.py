@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from templatefix.source.hub_errors import explain
 from tests.hub import HubServer, Repository, commit_of, load_in_process
 from tests.packages import Unavailable, qwen3_template
 
@@ -238,10 +239,23 @@ def test_no_network_is_one_clear_line(tmp_path: Path) -> None:
         assert outcome.printed == ""
 
 
-def test_a_token_is_never_printed(hub: HubServer, tmp_path: Path) -> None:
-    environment = {"HF_ENDPOINT": hub.endpoint, "HF_TOKEN": "hf_sécret\x01"}
-    outcome = load_in_process("org/model", tmp_path, environment)
-    assert "hf_s" not in json.dumps(outcome.errors, ensure_ascii=False) + outcome.printed
+def test_a_token_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    rejected = ValueError(f"Illegal header value b'Bearer {TOKEN}'")
+    assert TOKEN not in str(explain(rejected, "org/model", None))
+
+
+def test_an_unusable_token_and_cache_are_named(hub: HubServer, tmp_path: Path) -> None:
+    for name, value, message in (
+        ("HF_TOKEN", "hf_é", "HF_TOKEN"),
+        ("HF_HOME", "/dev/null/home", "/dev/null/home"),
+        ("HF_HUB_ETAG_TIMEOUT", "soon", "soon"),
+    ):
+        environment = {"HF_ENDPOINT": hub.endpoint, name: value}
+        outcome = load_in_process("org/model", tmp_path, environment)
+        (error,) = outcome.errors
+        assert message in error["message"]
+        assert outcome.printed == ""
 
 
 def test_a_mirror_without_listings_is_asked_for_each_file(hub: HubServer, tmp_path: Path) -> None:

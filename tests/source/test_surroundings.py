@@ -103,6 +103,9 @@ def test_stop_tokens_are_an_id_or_a_list_without_repeats() -> None:
         ({"linear_attn_config": {"kda_layers": [1]}}, "hybrid"),
         ({"text_config": {"layer_types": ["linear_attention"]}}, "hybrid"),
         ({"mamba_d_state": 128}, "hybrid"),
+        ({"mamba_d_state": 128, "layer_types": ["attention", "attention"]}, None),
+        ({"attn_type_list": [0, 0, 1]}, "hybrid"),
+        ({"attn_type_list": [1, 1, 1]}, None),
     ],
 )
 def test_attention_is_read_from_what_the_layers_are(
