@@ -17,10 +17,12 @@ from templatefix.tokens import load_encoder
 from templatefix.tokens.fallback import shipped_tokenizer
 from templatefix.tokens.segments import SegmentEncoder
 from templatefix.tokens.split import Piece
+from tests.corpus import corpus_directory
 
 from . import small
 
-REAL = Path(__file__).parents[3] / "shared" / "corpus" / "tokenizers"
+CORPUS = corpus_directory()
+REAL = sorted((CORPUS / "tokenizers").iterdir()) if CORPUS else []
 WORDS = (
     *("Hello", " world", "user\n", "no", "yes", "_", "42", "don't", " a", "x", '{"a": 1}', "中文"),
     *("\n", "\n\n", " ", "  ", "\t", "\r\n", "\u3000", "\x1c", "é", "e\u0301", "ﬁ", "😀", "\u200d"),
@@ -81,8 +83,8 @@ def _sorted_evenly(texts: frozenset[str], most: int) -> list[str]:
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     "directory",
-    [pytest.param(path, id=path.name) for path in sorted(REAL.glob("*"))]
-    or [pytest.param(None, marks=pytest.mark.skip(f"no real tokenizers at {REAL}"))],
+    [pytest.param(path, id=path.name) for path in REAL]
+    or [pytest.param(None, marks=pytest.mark.skip("the corpus is absent"))],
 )
 @settings(deadline=None, max_examples=50)
 @given(data=st.data())
