@@ -120,8 +120,10 @@ def check(
     plans = list(_plans(subject, modes, options, scenario, notes))
     for one in plans:
         _replay(one, subject, options.block_size, notes)
+    breaks = _classified(notes.runs, subject.encoder)
+    notes.runs = _without_parser_losses(notes.runs, breaks)
     findings = [
-        *_breaks(notes.runs, modes, subject.encoder, policy),
+        *_breaks(breaks, notes.runs, modes, subject.encoder, policy),
         *_stop_mismatches(notes.runs, subject.encoder),
         *notes.findings,
         *_of_prompt(subject, notes),
@@ -348,31 +350,56 @@ def _add_once(notes: _Notes, run: Run, code: str, detail: str, severity: Severit
     )
 
 
-def _breaks(
-    runs: Sequence[Run], modes: Modes, encoder: Encoder, policy: str
-) -> list[Finding]:
-    """One finding per divergence, for all runs that show it."""
-    found: dict[tuple[str, str], Finding] = {}
-    switched: list[tuple[Run, Comparison, str, str, tuple[str, ...]]] = []
-    ordered = sorted(runs, key=lambda run: not run.plan.core)
-    for run in ordered:
+@dataclass(frozen=True)
+class _Break:
+    """A comparison that does not preserve, with its name."""
+
+    run: Run
+    comparison: Comparison
+    code: str
+    detail: str
+    also: tuple[str, ...]
+
+
+def _classified(runs: Sequence[Run], encoder: Encoder) -> list[_Break]:
+    """Every break that is not the client's own, those of core runs first."""
+    found = []
+    for run in sorted(runs, key=lambda run: not run.plan.core):
         for comparison in run.comparisons:
             if comparison.preserving or comparison.client_loss:
                 continue
             evidence = gather(comparison, _canonical_reuse(comparison, encoder))
             code, detail, also = classify(evidence)
-            if code == "TF108" and encoder.approximate:
-                continue
             if run.plan.replay == "verbatim":
                 code, detail, also = "TF301", "separator", (code, *also)
-            if run.plan.scenario.name == "mode-switch":
-                switched.append((run, comparison, code, detail, also))
-                continue
-            _merge(found, run, comparison, code, detail, also, policy)
-    for run, comparison, code, detail, also in switched:
-        if _key(code, detail) not in found:
-            code, detail, also = "TF110", code, (code, *also)
-        _merge(found, run, comparison, code, detail, also, policy)
+            found.append(_Break(run, comparison, code, detail, also))
+    return found
+
+
+def _without_parser_losses(runs: Sequence[Run], breaks: Sequence[_Break]) -> list[Run]:
+    """The runs, with those that only a parser breaks counted as the parser's."""
+    blamed = {id(each.run) for each in breaks if each.code != "TF301"}
+    lossy = {id(each.run) for each in breaks} - blamed
+    return [
+        replace(run, preserving=None, lost_to="parser") if id(run) in lossy else run
+        for run in runs
+    ]
+
+
+def _breaks(
+    breaks: Sequence[_Break], runs: Sequence[Run], modes: Modes, encoder: Encoder, policy: str
+) -> list[Finding]:
+    """One finding per divergence, for all runs that show it."""
+    found: dict[tuple[str, str], Finding] = {}
+    switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
+    for each in breaks:
+        if each not in switched and not (each.code == "TF108" and encoder.approximate):
+            _merge(found, each, policy)
+    for each in switched:
+        if _key(each.code, each.detail) not in found:
+            also = (each.code, *each.also)
+            each = replace(each, code="TF110", detail=each.code, also=also)
+        _merge(found, each, policy)
     return [replace(finding, fix=_fix(finding, runs, modes)) for finding in found.values()]
 
 
@@ -386,15 +413,14 @@ def _canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
     return common_prefix(whole, comparison.after.prompt_ids)
 
 
-def _merge(
-    found: dict[tuple[str, str], Finding],
-    run: Run,
-    comparison: Comparison,
-    code: str,
-    detail: str,
-    also: tuple[str, ...],
-    policy: str,
-) -> None:
+def _merge(found: dict[tuple[str, str], Finding], each: _Break, policy: str) -> None:
+    run, comparison, code, detail, also = (
+        each.run,
+        each.comparison,
+        each.code,
+        each.detail,
+        each.also,
+    )
     key = _key(code, detail)
     known = found.get(key)
     if known is not None:
@@ -402,7 +428,7 @@ def _merge(
         found[key] = replace(
             known,
             run_ids=tuple(dict.fromkeys((*known.run_ids, run.plan.id))),
-            also=tuple(dict.fromkeys((*known.also, *also))),
+            also=tuple(dict.fromkeys((*known.also, *also))) if run.plan.core else known.also,
             lost_tokens=(known.lost_tokens or 0) + (comparison.lost if same_run else 0),
         )
         return

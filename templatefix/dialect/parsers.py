@@ -24,7 +24,7 @@ class Parsers:
     @classmethod
     def inferred(cls, literals: Iterable[str], generation_prompt: str) -> Parsers:
         """The parsers that the markers of a template call for; None where nothing tells."""
-        return cls(*getattr(named, "infer", lambda *a: (None, None))(literals, generation_prompt))
+        return cls(*named.infer(literals, generation_prompt))
 
     @property
     def tags(self) -> Tags | None:
@@ -79,8 +79,9 @@ class Parsers:
         between streaming and not. It is left in the content only when ``verbatim``. In a
         ``state`` that does not think, a server that is set up for the model splits nothing off.
         """
-        if self.reasoning is None and self.tool is None:
-            return stripped(meant)
+        if self.reasoning is None and (self.tool is None or not meant.tool_calls):
+            # Without a parser the server hands on what was said, and no layout around it.
+            return Answer(stripped(meant).reasoning, meant.content, _redumped(meant.tool_calls))
         parsed = named.parse(
             completion,
             self.reasoning,

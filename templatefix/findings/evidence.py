@@ -17,6 +17,8 @@ from templatefix.replay.run import Comparison, Request
 Region = Literal["head", "frame", "tail", "completion", "seam"]
 
 Span = tuple[int, int]
+#: The generation prompt's own text, the reasoning, the content and the calls of an answer.
+_Spans = tuple[Span | None, Span | None, Span | None, Span | None]
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,18 @@ class Evidence:
         return self.calls is not None and _lacks(self, self.calls)
 
     @property
+    def lost_by_parser(self) -> bool:
+        """Whether what the stream holds at the divergence never reached the client."""
+        if not self.current or self.answer is None or self.region != "completion":
+            return False
+        received = (self.answer.reasoning or "", self.answer.content or "")
+        for span in (self.reasoning, self.content):
+            if span is not None and span[0] <= self.at <= span[1]:
+                text = self.stream_part[slice(*span)]
+                return not any(text in field for field in received)
+        return False
+
+    @property
     def dropped_block(self) -> bool:
         """Whether an empty thinking block stands at the divergence and is not in the prompt."""
         here = [b for b in empty_block(self.stream_part, self.tags) if b[0] <= self.at <= b[1]]
@@ -87,34 +101,36 @@ def gather(comparison: Comparison, canonical_reuse: int | None = None) -> Eviden
     """
     before, after = comparison.before, comparison.after
     stream, prompt, at = before.stream, after.prompt, comparison.characters
+    completion = before.completion
+    written = completion.written if completion else None
+    tail = len(completion.tail) if completion else 0
     ours, theirs = anchors(before.messages, stream), anchors(after.messages, prompt)
-    written = before.completion.written if before.completion else None
+    current = at >= len(before.prompt) - tail
+    index = len(before.messages) if current else _answer_at(before.messages, at, ours)
+    left, right = _gap(index, ours, len(stream))
+    other_left, other_right = _gap(index, theirs, len(prompt))
+    part = stream[left:right]
+    if current:
+        answer = before.answer
+        spans = _current_spans(before, len(before.prompt) - left)
+        region: Region = "tail" if at < len(before.prompt) else "completion"
+    else:
+        answer = answer_of(before.messages[index]) if index < len(before.messages) else None
+        spans = _found_spans(part, answer)
+        region = _region(before, at, at - left, part, ours, spans)
     stop = written.stop[1] - written.stop[0] if written else 0
     if at >= len(stream) - stop or (
         canonical_reuse is not None and canonical_reuse > comparison.reuse + 1
     ):
-        region: Region = "seam"
-    else:
-        region = _region(before, at, ours)
-    index = _answer_at(before.messages, at, ours)
-    left, right = _gap(index, ours, len(stream))
-    other_left, other_right = _gap(index, theirs, len(prompt))
-    part = stream[left:right]
-    current = index == len(before.messages)
-    if current:
-        offset = len(before.prompt) - left
-        spans = _current_spans(before, offset)
-        answer = before.answer
-    else:
-        answer = _answer(before.messages[index]) if index < len(before.messages) else None
-        spans = _found_spans(part, answer)
+        region = "seam"
+    tags = completion.tags if completion else None
     return Evidence(
         region,
         part,
         prompt[other_left:other_right],
         at - left,
         answer,
-        before.completion.tags if before.completion else None,
+        tags,
         *spans,
         current,
         index,
@@ -152,7 +168,18 @@ def message_texts(content: Any) -> list[str]:
     return []
 
 
-def _region(before: Request, at: int, spans: dict[int, Span]) -> Region:
+def _region(
+    before: Request,
+    at: int,
+    inside: int,
+    part: str,
+    spans: dict[int, Span],
+    answer_spans: _Spans,
+) -> Region:
+    """The region of a divergence at ``at`` that lies before the current answer.
+
+    ``inside`` is its place in ``part``, the text around the nearest answer.
+    """
     roles = {i: before.messages[i].get("role") for i in spans}
     said = [span for i, span in spans.items() if roles[i] not in ("system", "developer")]
     if said and at < said[0][0]:
@@ -160,15 +187,29 @@ def _region(before: Request, at: int, spans: dict[int, Span]) -> Region:
     for i, (start, end) in spans.items():
         if start <= at < end:
             return "head" if roles[i] in ("system", "developer") else "frame"
-    tail = before.completion.tail if before.completion else ""
-    if at >= len(before.prompt):
-        return "completion"
-    if at >= len(before.prompt) - len(tail):
-        return "tail"
     index = _answer_at(before.messages, at, spans)
-    if index < len(before.messages):
-        return "completion"
-    return "frame"
+    if index >= len(before.messages):
+        return "frame"
+    begin, end = _answer_extent(before, part, answer_spans)
+    return "completion" if begin <= inside < end else "frame"
+
+
+def _answer_extent(before: Request, part: str, spans: _Spans) -> Span:
+    """Where an earlier answer begins and ends in the text between its neighbours.
+
+    It begins with the header that the generation prompt prints, and ends with a stop token.
+    """
+    completion = before.completion
+    header = completion.tail if completion else ""
+    if completion is not None and completion.tags is not None:
+        header = header.partition(completion.tags.open)[0]
+        header = header.partition(completion.tags.close)[0]
+    begin = part.find(header.strip()) if header.strip() else -1
+    last = max((span[1] for span in spans if span is not None), default=0)
+    written = completion.written if completion else None
+    stop = written.text[slice(*written.stop)] if written else ""
+    end = part.find(stop, last) if stop else -1
+    return max(begin, 0), end + len(stop) if end >= 0 else len(part)
 
 
 def _answer_at(messages: Sequence[Message], at: int, spans: dict[int, Span]) -> int:
@@ -186,9 +227,6 @@ def _gap(index: int, spans: dict[int, Span], length: int) -> Span:
     left = max(before, default=0)
     right = min((start for start in after if start >= left), default=length)
     return left, right
-
-
-_Spans = tuple[Span | None, Span | None, Span | None, Span | None]
 
 
 def _current_spans(before: Request, offset: int) -> _Spans:
@@ -226,7 +264,3 @@ def _found_spans(part: str, answer: Answer | None) -> _Spans:
             line = part.rfind("\n", begin, name)
             calls = (line + 1 if line >= 0 else name, len(part))
     return None, reasoning, content, calls
-
-
-def _answer(message: Message) -> Answer | None:
-    return answer_of(message) if message.get("role") == "assistant" else None

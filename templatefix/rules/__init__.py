@@ -21,7 +21,7 @@ def _load() -> Mapping[str, Rule]:
 RULES: Mapping[str, Rule] = _load()
 
 #: The first of these that holds names a divergence; the others that hold come after it.
-ORDER = ("TF108", "TF107", "TF111", "TF102", "TF101", "TF103", "TF106", "TF104")
+ORDER = ("TF108", "TF301", "TF107", "TF111", "TF102", "TF101", "TF103", "TF106", "TF104")
 
 
 def classify(evidence: Evidence) -> tuple[str, str, tuple[str, ...]]:

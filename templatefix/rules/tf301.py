@@ -1,6 +1,12 @@
 """TF301: the server's parser does not return the text as the model wrote it."""
 
+from templatefix.findings.evidence import Evidence
 from templatefix.rules.rule import Rule
+
+
+def _holds(evidence: Evidence) -> str | None:
+    return "" if evidence.lost_by_parser else None
+
 
 RULE = Rule(
     code="TF301",
@@ -13,4 +19,5 @@ closing tag, the spelling of numbers in arguments) no template can print again, 
 in the wrong field (the newline between content and a call) is printed twice by templates that
 add their own. That is not the template's fault, but it ends reuse all the same.
 """,
+    holds=_holds,
 )
