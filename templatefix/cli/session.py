@@ -16,6 +16,7 @@ from templatefix import __version__, api
 from templatefix.baseline import accept, baseline_text, hide, read_baseline
 from templatefix.chat.present import PRESENTATION
 from templatefix.cli.endings import evaluated, exit_code, unusable
+from templatefix.cli.hook import is_none_of_ours
 from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
 from templatefix.errors import TargetError
@@ -101,8 +102,11 @@ def run(planned: Sequence[Planned], write_baseline: Path | None, *, hook: bool) 
     with progress(wanted=not whole.quiet) as shown:
         for number, each in enumerate(planned, start=1):
             shown.now(f"checking {each.target} ({number} of {len(planned)})")
-            for report in _check(each, conversations, alone):
-                checked.append((report, each.settings.fail_on))
+            if hook and is_none_of_ours(each.target):
+                reports = [_without_verdict(each, None)]
+            else:
+                reports = _check(each, conversations, alone)
+            checked += [(report, each.settings.fail_on) for report in reports]
     if write_baseline is not None:
         accepted = accept((report for report, _ in checked), write_baseline)
         write_file(str(write_baseline), baseline_text(accepted))
@@ -122,7 +126,7 @@ def _check(
 ) -> list[Report]:
     settings = planned.settings
     if planned.fault is not None:
-        return [_unusable(planned, planned.fault)]
+        return [_without_verdict(planned, planned.fault)]
     source = SourceOptions(
         revision=settings.revision,
         offline=settings.offline,
@@ -150,9 +154,11 @@ def _check(
     ]
 
 
-def _unusable(planned: Planned, error: TargetError) -> Report:
-    """A target whose settings file cannot be used."""
-    message = f"{error.target}: {error.message}"
+def _without_verdict(planned: Planned, error: TargetError | None) -> Report:
+    """A target that is not checked: its settings cannot be used, or a hook leaves it alone."""
+    fault = None
+    if error is not None:
+        fault = Fault(error.code, f"{error.target}: {error.message}", error.hint)
     return Report(
         target=planned.target,
         display=planned.target,
@@ -162,8 +168,9 @@ def _unusable(planned: Planned, error: TargetError) -> Report:
         tokenizer_approximate=False,
         block_size=planned.settings.block_size,
         policy=planned.settings.policy or "keep-reasoning",
-        verdict="error",
-        fault=Fault(error.code, message, error.hint),
+        verdict="not-evaluated" if fault is None else "error",
+        fault=fault,
+        skipped="not a chat template" if fault is None else None,
     )
 
 
@@ -208,8 +215,13 @@ def _formatted(reports: Sequence[Report], settings: Settings) -> str:
     if settings.output_format == "text":
         from templatefix.report.text import TextStyle, text_report
 
-        colour = _coloured(settings)
-        style = TextStyle(_width(settings), colour, settings.quiet, settings.verbose)
+        style = TextStyle(
+            width=_width(settings),
+            colour=_coloured(settings),
+            quiet=settings.quiet,
+            verbose=settings.verbose,
+            infos=not settings.quiet or settings.verbose or settings.fail_on == "info",
+        )
         return text_report(reports, style)
     if settings.output_format == "github":
         from templatefix.report.github import github_report

@@ -34,12 +34,14 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class TextStyle:
-    """``width`` is in terminal cells. ``quiet`` leaves findings and faults only."""
+    """``width`` is in terminal cells. ``quiet`` leaves findings and faults only, ``infos`` is
+    whether informative findings are among them."""
 
     width: int = 100
     colour: bool = False
     quiet: bool = False
     verbose: bool = False
+    infos: bool = True
 
     def paint(self, text: str, kind: str) -> str:
         code = _COLOURS.get(kind)
@@ -93,6 +95,8 @@ def report_lines(report: Report, style: TextStyle) -> list[str]:
     reported = gravest_first(report.findings)
     if report.fault is not None:
         reported = [finding for finding in reported if finding.code != report.fault.code]
+    if not style.infos:
+        reported = [finding for finding in reported if finding.severity != "info"]
     brief = [each for each in reported if each.severity == "info" and not style.verbose]
     for number, finding in enumerate(each for each in reported if each not in brief):
         lines += ([""] if number else []) + _finding(finding, report, style)

@@ -68,6 +68,7 @@ def test_infos_take_one_line_after_the_grave_ones_unless_verbose() -> None:
     assert lines[0].startswith("models/small.jinja:3:16  TF102")
     assert lines[-1].startswith("models/small.jinja:3:16  TF105 stop-token-mismatch: history ends")
     assert cells(lines[-1]) <= 100
+    assert "TF105" not in printed(both, quiet=True, infos=False)
     assert printed(both, quiet=True, verbose=True).count(" ^^^") == 2
 
 
