@@ -163,8 +163,10 @@ def _brief(finding: Finding, report: Report, style: TextStyle) -> str:
     where = _where(finding, report)
     code = style.paint(f"{finding.code} {finding.name}", finding.severity)
     taken = len(where) + len(finding.code) + len(finding.name) + len("  " + " " + ": ")
-    message = visible(finding.message)
-    return f"{where}  {code}: {head(message, max(60, style.width - taken))}"
+    room = style.width - taken
+    # After a long path the line may be longer than the width: a stump says nothing.
+    message = head(visible(finding.message), room if room >= 40 else 60)
+    return f"{where}  {code}: {message}"
 
 
 def _finding(finding: Finding, report: Report, style: TextStyle) -> list[str]:
