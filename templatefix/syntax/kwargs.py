@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from jinja2 import nodes
 
+from templatefix.syntax.flow import Flow, Variable
 from templatefix.syntax.names import (
     DEFAULT_FILTERS,
     STRUCTURE_FILTERS,
@@ -19,9 +20,6 @@ from templatefix.syntax.names import (
 )
 from templatefix.syntax.span import Position
 from templatefix.syntax.template import Template
-
-#: A variable, or an attribute of a namespace.
-Variable = tuple[str, str | None]
 
 #: Methods that hand on a string which still tells one value of a kwarg from another.
 _STRING_METHODS = frozenset({"lower", "upper", "strip", "lstrip", "rstrip", "title", "capitalize"})
@@ -95,7 +93,8 @@ def _is_local(template: Template, name: str, uses: list[nodes.Name]) -> bool:
 
 
 def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...], bool]:
-    variables = _aliases(template, name)
+    flow = Flow(template)
+    variables = _aliases(flow, name)
     values: dict[tuple[type, object], bool | int | str] = {}
     boolean = structure = free = False
 
@@ -109,9 +108,9 @@ def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...]
                 values[type(value), value] = value
 
     for node, parent, _ in template.places:
-        if isinstance(node, nodes.Assign) and _target(node) in variables:
+        if isinstance(node, nodes.Assign) and flow.assigned(node) in variables:
             compared_with([node.node])
-        if not isinstance(node, nodes.Expr) or _variable(node) not in variables:
+        if not isinstance(node, nodes.Expr) or flow.variable(node) not in variables:
             continue
         if is_condition(template, node):
             boolean = True
@@ -141,69 +140,25 @@ def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...]
         elif isinstance(parent, nodes.For) and parent.iter is node:
             structure = True
         elif isinstance(parent, (nodes.Getattr, nodes.Getitem)) and parent.node is node:
-            structure |= _variable(parent) is None and not _is_called(template, parent)
+            structure |= flow.variable(parent) is None and not _is_called(template, parent)
     if structure and not values:
         return (), free
     booleans = (True, False) if boolean or not (values or free) else ()
     return (*booleans, *values.values()), free
 
 
-def _target(assignment: nodes.Assign) -> Variable | None:
-    target = assignment.target
-    if isinstance(target, nodes.NSRef):
-        return target.name, target.attr
-    return (target.name, None) if isinstance(target, nodes.Name) else None
-
-
-def _variable(node: nodes.Node) -> Variable | None:
-    if isinstance(node, nodes.Name) and node.ctx == "load":
-        return node.name, None
-    if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
-        return node.node.name, node.attr
-    return None
-
-
-def _aliases(template: Template, name: str) -> frozenset[Variable]:
+def _aliases(flow: Flow, name: str) -> frozenset[Variable]:
     """The kwarg and every variable that holds its value, whatever path sets it."""
     variables: set[Variable] = {(name, None)}
-    flows = list(_flows(template))
+    edges = [(target, list(_origins(value))) for target, value in flow.edges()]
     grown = True
     while grown:
         grown = False
-        for target, value in flows:
-            if target not in variables and any(_variable(node) in variables for node in value):
+        for target, value in edges:
+            if target not in variables and any(flow.variable(node) in variables for node in value):
                 variables.add(target)
                 grown = True
     return frozenset(variables)
-
-
-def _flows(template: Template) -> Iterator[tuple[Variable, list[nodes.Node]]]:
-    """Each variable that takes over a value, and the expressions the value may be."""
-    macros: dict[str, nodes.Macro] = {}
-    for node, _, _ in template.places:
-        if isinstance(node, nodes.Macro):
-            macros[node.name] = node
-    for node, _, _ in template.places:
-        if isinstance(node, nodes.Assign):
-            target = _target(node)
-            if target is not None:
-                yield target, list(_origins(node.node))
-                for key, value in _namespace_attributes(node.node):
-                    yield (target[0], key), list(_origins(value))
-        elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
-            macro = macros.get(node.node.name)
-            if macro is not None:
-                for parameter, argument in zip(macro.args, node.args, strict=False):
-                    yield (parameter.name, None), list(_origins(argument))
-                for keyword in node.kwargs:
-                    yield (keyword.key, None), list(_origins(keyword.value))
-
-
-def _namespace_attributes(value: nodes.Node) -> Iterator[tuple[str, nodes.Expr]]:
-    if not isinstance(value, nodes.Call) or not isinstance(value.node, nodes.Name):
-        return
-    if value.node.name == "namespace":
-        yield from ((pair.key, pair.value) for pair in value.kwargs)
 
 
 def _origins(expression: nodes.Node) -> Iterator[nodes.Node]:

@@ -1,0 +1,172 @@
+"""Where a template walks over the messages, and where it looks at how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+
+from jinja2 import nodes
+
+from templatefix.syntax.flow import Flow, Variable
+from templatefix.syntax.template import Template
+
+#: Of the loop over the messages: what tells how many are still to come, or which.
+_AHEAD = frozenset({"last", "revindex", "revindex0", "nextitem", "length"})
+
+#: Filters that hand on messages without a look at their end.
+_PLAIN_FILTERS = frozenset({"list", "first", "default", "d", "selectattr", "rejectattr"})
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """The variables that hold the messages, and the loops over them."""
+
+    template: Template
+    flow: Flow
+    names: frozenset[Variable]
+    loops: tuple[nodes.For, ...]
+    printing_loops: tuple[nodes.For, ...]
+    _called_from: dict[str, list[nodes.Call]] = field(repr=False)
+
+    def holds_messages(self, node: nodes.Node) -> bool:
+        """Whether an expression is the list of messages: all, filtered, sliced or extended."""
+        return _holds(self.flow, node, self.names)
+
+    def loop_around(self, node: nodes.Node) -> nodes.For | None:
+        """The innermost loop over the messages in whose body a node stands."""
+        for loop, inside in _loops_around(self.template, node):
+            if inside and self._goes_over_messages(loop):
+                return loop
+        return None
+
+    def is_inside(self, node: nodes.Node) -> bool:
+        """Whether a node is printed for one message, be it through macros."""
+        return self._reaches_loop(node, frozenset())
+
+    def _reaches_loop(self, node: nodes.Node, seen: frozenset[str]) -> bool:
+        if self.loop_around(node) is not None:
+            return True
+        macro = self.flow.macro_around(node)
+        if macro is None or macro in seen:
+            return False
+        return any(self._reaches_loop(call, seen | {macro}) for call in self._called_from[macro])
+
+    def position(self, node: nodes.Node) -> int:
+        """Where a node first prints: for a macro's body where the macro is first called."""
+        seen: set[str] = set()
+        macro = self.flow.macro_around(node)
+        while macro is not None and macro not in seen:
+            seen.add(macro)
+            calls = self._called_from[macro]
+            if not calls:
+                break
+            node = calls[0]
+            macro = self.flow.macro_around(node)
+        return self.template.span(node).start
+
+    def knows_the_end(self, node: nodes.Node) -> bool:
+        """Whether an expression by itself depends on messages after the current one."""
+        parent = self.template.parents[id(node)].parent
+        if isinstance(node, nodes.Getattr):
+            ahead = _is_loop(node.node) and node.attr in _AHEAD
+            return ahead and self._loop_is_over_messages(node)
+        if isinstance(node, nodes.Filter) and node.node is not None:
+            return node.name not in _PLAIN_FILTERS and self.holds_messages(node.node)
+        if isinstance(node, nodes.Getitem):
+            if isinstance(node.arg, nodes.Slice) or not self.holds_messages(node.node):
+                return False
+            return _is_ahead(node.arg)
+        # A whole conversation handed to a function or compared: nobody knows what is read of it.
+        return (
+            isinstance(node, nodes.Name)
+            and self.flow.variable(node) in self.names
+            and isinstance(parent, (nodes.Call, nodes.Operand, nodes.Keyword))
+        )
+
+    def _goes_over_messages(self, loop: nodes.For) -> bool:
+        # Nodes are equal when they read alike, so "in" would take one loop for another.
+        return any(loop is known for known in self.loops)
+
+    def _loop_is_over_messages(self, node: nodes.Node) -> bool:
+        """``loop`` is the innermost loop, whatever it goes over."""
+        for loop, inside in _loops_around(self.template, node):
+            if inside:
+                return self._goes_over_messages(loop)
+        return False
+
+
+def find_conversation(template: Template) -> Conversation:
+    flow = Flow(template)
+    names: set[Variable] = {("messages", None)}
+    edges = list(flow.edges())
+    grown = True
+    while grown:
+        grown = False
+        for target, value in edges:
+            if target not in names and _holds(flow, value, names):
+                names.add(target)
+                grown = True
+    loops = tuple(
+        place.node
+        for place in template.places
+        if isinstance(place.node, nodes.For)
+        and (_holds(flow, place.node.iter, names) or _counts(flow, place.node.iter, names))
+    )
+    calls: dict[str, list[nodes.Call]] = {}
+    for node, _, _ in template.places:
+        if isinstance(node, nodes.Macro):
+            calls.setdefault(node.name, [])
+        elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
+            calls.setdefault(node.node.name, []).append(node)
+    printing = tuple(loop for loop in loops if loop.find(nodes.Output) is not None)
+    return Conversation(template, flow, frozenset(names), loops, printing, calls)
+
+
+def _holds(flow: Flow, expression: nodes.Node, names: Set[Variable]) -> bool:
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if flow.variable(node) in names:
+            return True
+        if isinstance(node, nodes.Filter) and node.node is not None:
+            if node.name == "reverse" or (node.name in _PLAIN_FILTERS and node.name != "first"):
+                stack.append(node.node)
+        elif isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice):
+            stack.append(node.node)
+        elif isinstance(node, (nodes.Add, nodes.Or)):
+            stack.extend((node.left, node.right))
+        elif isinstance(node, nodes.CondExpr):
+            stack.extend(part for part in (node.expr1, node.expr2) if part is not None)
+    return False
+
+
+def _counts(flow: Flow, node: nodes.Node, names: Set[Variable]) -> bool:
+    """``range(messages | length)``: a loop over the messages by their numbers."""
+    return (
+        isinstance(node, nodes.Call)
+        and isinstance(node.node, nodes.Name)
+        and node.node.name == "range"
+        and any(flow.variable(name) in names for name in node.find_all(nodes.Name))
+    )
+
+
+def _is_ahead(index: nodes.Node) -> bool:
+    """``messages[-1]``, ``messages[loop.index]``, ``messages[i + 1]``."""
+    if isinstance(index, nodes.Neg):
+        return True
+    if isinstance(index, nodes.Getattr):
+        return index.attr == "index" and _is_loop(index.node)
+    return isinstance(index, nodes.Add)
+
+
+def _loops_around(template: Template, node: nodes.Node) -> Iterator[tuple[nodes.For, bool]]:
+    """The loops around a node from the inside out, and whether it stands in their bodies."""
+    place = template.parents[id(node)]
+    while place.parent is not None and not isinstance(place.parent, nodes.Template):
+        if isinstance(place.parent, nodes.For):
+            yield place.parent, place.field == "body"
+        place = template.parents[id(place.parent)]
+
+
+def _is_loop(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Name) and node.name == "loop"

@@ -1,0 +1,111 @@
+"""How values travel between variables: by ``set``, namespaces and the parameters of macros."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jinja2 import nodes
+
+from templatefix.syntax.template import Template
+
+#: A variable, or an attribute of a namespace.
+Variable = tuple[str, str | None]
+
+
+class Flow:
+    """The variables of a template. A macro's parameters and what it sets are its own.
+
+    Attributes of namespaces go by their written name everywhere: namespaces are handed around.
+    """
+
+    def __init__(self, template: Template) -> None:
+        self._template = template
+        self._macros = {
+            place.node.name: place.node
+            for place in template.places
+            if isinstance(place.node, nodes.Macro)
+        }
+        self._locals = {
+            macro.name: frozenset(
+                [name.name for name in macro.args]
+                + [name.name for name in macro.find_all(nodes.Name) if name.ctx == "store"]
+            )
+            for macro in self._macros.values()
+        }
+
+    def macro_around(self, node: nodes.Node) -> str | None:
+        """The name of the innermost macro in which a node stands."""
+        parent = self._template.parents[id(node)].parent
+        while parent is not None and not isinstance(parent, nodes.Template):
+            if isinstance(parent, nodes.Macro):
+                return parent.name
+            parent = self._template.parents[id(parent)].parent
+        return None
+
+    def variable(self, node: nodes.Node) -> Variable | None:
+        """The variable that an expression reads: ``x``, or ``x.y`` where x may be a namespace."""
+        if isinstance(node, nodes.Name) and node.ctx == "load":
+            return self._scoped(node, node.name), None
+        if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
+            return node.node.name, node.attr
+        return None
+
+    def assigned(self, assignment: nodes.Assign | nodes.AssignBlock) -> Variable | None:
+        """The variable that a ``set`` fills; None where it unpacks several."""
+        target = assignment.target
+        if isinstance(target, nodes.NSRef):
+            return target.name, target.attr
+        if isinstance(target, nodes.Name):
+            return self._scoped(target, target.name), None
+        return None
+
+    def edges(self) -> Iterator[tuple[Variable, nodes.Node]]:
+        """Each variable that is filled somewhere, with the expression that fills it."""
+        for node, _, _ in self._template.places:
+            if isinstance(node, nodes.Assign):
+                target = self.assigned(node)
+                if target is not None:
+                    yield target, node.node
+                    for key, value in _namespace_attributes(node.node):
+                        yield (_written_name(node.target), key), value
+            elif isinstance(node, nodes.AssignBlock):
+                target = self.assigned(node)
+                if target is not None:
+                    yield from ((target, part) for part in _printed(node.body))
+            elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
+                macro = self._macros.get(node.node.name)
+                if macro is not None:
+                    yield from _parameters(macro, node)
+
+    def _scoped(self, node: nodes.Node, name: str) -> str:
+        macro = self.macro_around(node)
+        while macro is not None:
+            if name in self._locals[macro]:
+                return f"{macro}({name})"
+            macro = self.macro_around(self._macros[macro])
+        return name
+
+
+def _written_name(target: nodes.Node) -> str:
+    return target.name if isinstance(target, nodes.Name) else ""
+
+
+def _printed(body: list[nodes.Node]) -> Iterator[nodes.Node]:
+    for statement in body:
+        for output in (statement, *statement.find_all(nodes.Output)):
+            if isinstance(output, nodes.Output):
+                yield from output.nodes
+
+
+def _parameters(macro: nodes.Macro, call: nodes.Call) -> Iterator[tuple[Variable, nodes.Node]]:
+    for parameter, argument in zip(macro.args, call.args, strict=False):
+        yield (f"{macro.name}({parameter.name})", None), argument
+    for keyword in call.kwargs:
+        yield (f"{macro.name}({keyword.key})", None), keyword.value
+
+
+def _namespace_attributes(value: nodes.Node) -> Iterator[tuple[str, nodes.Expr]]:
+    if not isinstance(value, nodes.Call) or not isinstance(value.node, nodes.Name):
+        return
+    if value.node.name == "namespace":
+        yield from ((pair.key, pair.value) for pair in value.kwargs)
