@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from templatefix.cli.output import write_file
 from tests.cli.stub import ROOT, start
 
 WAITING = """
@@ -153,3 +154,15 @@ def _script(body: str) -> str:
         "sys.argv = ['templatefix', 'check', 'x']\n"
         "main()\n"
     )
+
+
+def test_an_interrupted_write_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*paths: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_file(str(tmp_path / "report.txt"), "text")
+    assert os.listdir(tmp_path) == []
