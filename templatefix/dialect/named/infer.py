@@ -68,9 +68,7 @@ _TOOL_RULES = (
     Rule("olmo3", ("<functions>", "<function_calls>")),
     Rule("granite4", ("<tool_call>", r'"name": ', r"<\|start_of_role\|>")),
     Rule("hermes", ("<tool_call>", r'"name":'), ("<tool_calls>",)),
-    Rule(
-        "llama3_json", (r'\{"name": ', r'"parameters": ', r"<\|(start_header_id|header_start)\|>")
-    ),
+    Rule("llama3_json", (r'\{"name": ', r'"parameters": ', LLAMA)),
 )
 
 PAIR = r"<think>|</think>"
@@ -108,7 +106,11 @@ _REASONING_RULES = (
 def infer(
     literals: Iterable[str], generation_prompt: str
 ) -> tuple[ReasoningDialect | None, ToolDialect | None]:
-    """The dialects whose markers the template's literals and its generation prompt show."""
+    """The dialects whose markers the template's literals and its generation prompt show.
+
+    ``generation_prompt`` is what ``add_generation_prompt`` adds, or a prompt of plain text that
+    ends in it: no tools, whose schemas could be taken for calls.
+    """
     # A separator that no marker contains, so that no marker is read across two literals.
     text = "\0".join((*literals, generation_prompt))
     reasoning = next((rule.name for rule in _REASONING_RULES if rule.holds(text)), None)

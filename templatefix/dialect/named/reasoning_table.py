@@ -39,6 +39,7 @@ TIGHT = Spelling("", "", "")
 TAIL = "whitespace before the closing tag of the reasoning"
 EMPTY = "an empty reasoning block (it comes back as no reasoning)"
 SECOND_TAG = "a second closing tag"
+OPENED = "reasoning whose opening tag the prompt printed (it becomes content)"
 GAP = "newlines between the closing tag and the content"
 
 
@@ -215,7 +216,7 @@ _ALL = (
         close="Here is my response:",
         split=split_by_sentences,
         needs_block=False,
-        losses=("text before the opening sentence",),
+        losses=("text before the opening sentence", OPENED),
     ),
     ReasoningDialect(
         name="hunyuan_a13b",
@@ -225,7 +226,7 @@ _ALL = (
         split=split_by_answer_tags,
         spelling=TIGHT,
         needs_block=False,
-        losses=(EMPTY, "text after the closing </answer>"),
+        losses=(EMPTY, OPENED, "text after the closing </answer>"),
     ),
     ReasoningDialect(
         name="minimax_m2_append_think",
@@ -263,7 +264,7 @@ _ALL = (
         engine=True,
         needs_block=False,
         strips_tail=True,
-        losses=(TAIL, EMPTY),
+        losses=(TAIL, EMPTY, OPENED + ", unless streamed"),
     ),
     ReasoningDialect(
         name="kimi_k3",

@@ -54,6 +54,7 @@ from .tools_write import (
 )
 
 DUMPED = "spacing, escapes, number spelling and duplicate keys of arguments (dumped again)"
+TRIMMED = "a newline at either end of a value"
 FITTED = "spelling of arguments in which a value does not fit the schema (dumped again)"
 TYPED = "the type of a value that the tool's schema does not name (it comes back as a text)"
 STRIPPED = "whitespace around content beside calls (kept in a stream)"
@@ -114,7 +115,7 @@ _ALL = (
         ),
         write=function_writer("<seed:tool_call>", "</seed:tool_call>", compact=True),
         gap="\n",
-        losses=(DUMPED, TYPED, STRIPPED, BLANK, LATER),
+        losses=(DUMPED, TYPED, TRIMMED, STRIPPED, BLANK, LATER),
         engine=True,
         strips_content=True,
     ),

@@ -61,7 +61,7 @@ def completion(
 ) -> str:
     """The text that a model writes for an answer, its stop token included.
 
-    The fields are written as they stand, whitespace included (see :func:`worded`); what the
+    The fields are written as they stand, whitespace included; what the
     parsers drop is put back as the format usually writes it. ``ordinal``: how many calls the
     conversation had before.
     """
