@@ -18,6 +18,7 @@ from templatefix.dialect import named
 from templatefix.dialect.author import Author, Unspoken
 from templatefix.dialect.parsers import Parsers
 from templatefix.errors import TargetError
+from templatefix.findings.blame import Blame, Witness, blame
 from templatefix.findings.divergence import divergence_of
 from templatefix.findings.evidence import gather
 from templatefix.findings.finding import Finding, Fix, Location, Severity, at_least
@@ -120,7 +121,7 @@ def check(
     plans = list(_plans(subject, modes, options, scenario, notes))
     for one in plans:
         _replay(one, subject, options.block_size, notes)
-    breaks = _classified(notes.runs, subject.encoder)
+    breaks = _classified(notes.runs, subject)
     notes.runs = _without_parser_losses(notes.runs, breaks)
     findings = [
         *_breaks(breaks, notes.runs, modes, subject.encoder, policy),
@@ -350,6 +351,10 @@ def _add_once(notes: _Notes, run: Run, code: str, detail: str, severity: Severit
     )
 
 
+#: Code, detail, and line and column of the guilty place.
+_Key = tuple[str, str, tuple[int, int]]
+
+
 @dataclass(frozen=True)
 class _Break:
     """A comparison that does not preserve, with its name."""
@@ -359,21 +364,37 @@ class _Break:
     code: str
     detail: str
     also: tuple[str, ...]
+    blame: Blame
 
 
-def _classified(runs: Sequence[Run], encoder: Encoder) -> list[_Break]:
+def _classified(runs: Sequence[Run], subject: Subject) -> list[_Break]:
     """Every break that is not the client's own, those of core runs first."""
     found = []
+    witness = Witness(subject.parsed, subject.server, dict(subject.template.special_tokens))
+    blamed: dict[str, Blame] = {}
     for run in sorted(runs, key=lambda run: not run.plan.core):
         for comparison in run.comparisons:
             if comparison.preserving or comparison.client_loss:
                 continue
-            evidence = gather(comparison, _canonical_reuse(comparison, encoder))
+            evidence = gather(comparison, _canonical_reuse(comparison, subject.encoder))
             code, detail, also = classify(evidence)
             if run.plan.replay == "verbatim":
                 code, detail, also = "TF301", "separator", (code, *also)
-            found.append(_Break(run, comparison, code, detail, also))
+            kind = _kind(run, comparison, code, detail)
+            if kind not in blamed:
+                blamed[kind] = blame(comparison, evidence, run.tools, witness)
+            found.append(_Break(run, comparison, code, detail, also, blamed[kind]))
     return found
+
+
+def _kind(run: Run, comparison: Comparison, code: str, detail: str) -> str:
+    """Breaks of one kind have the same place in the template to blame: it is sought once."""
+    before, after = comparison.before, comparison.after
+    roles = [str(message.get("role")) for message in after.messages[len(before.messages) - 1 :]]
+    calls = len(before.answer.tool_calls) if before.answer else 0
+    said = bool(before.answer and before.answer.content)
+    kwargs = [dict(before.kwargs), dict(after.kwargs)]
+    return json.dumps([code, detail, run.plan.replay, roles, calls, said, kwargs])
 
 
 def _without_parser_losses(runs: Sequence[Run], breaks: Sequence[_Break]) -> list[Run]:
@@ -390,13 +411,13 @@ def _breaks(
     breaks: Sequence[_Break], runs: Sequence[Run], modes: Modes, encoder: Encoder, policy: str
 ) -> list[Finding]:
     """One finding per divergence, for all runs that show it."""
-    found: dict[tuple[str, str], Finding] = {}
+    found: dict[_Key, Finding] = {}
     switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
     for each in breaks:
         if each not in switched and not (each.code == "TF108" and encoder.approximate):
             _merge(found, each, policy)
     for each in switched:
-        if _key(each.code, each.detail) not in found:
+        if _key(each) not in found:
             also = (each.code, *each.also)
             each = replace(each, code="TF110", detail=each.code, also=also)
         _merge(found, each, policy)
@@ -413,7 +434,7 @@ def _canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
     return common_prefix(whole, comparison.after.prompt_ids)
 
 
-def _merge(found: dict[tuple[str, str], Finding], each: _Break, policy: str) -> None:
+def _merge(found: dict[_Key, Finding], each: _Break, policy: str) -> None:
     run, comparison, code, detail, also = (
         each.run,
         each.comparison,
@@ -421,7 +442,7 @@ def _merge(found: dict[tuple[str, str], Finding], each: _Break, policy: str) -> 
         each.detail,
         each.also,
     )
-    key = _key(code, detail)
+    key = _key(each)
     known = found.get(key)
     if known is not None:
         same_run = known.run_ids[0] == run.plan.id
@@ -452,12 +473,19 @@ def _merge(found: dict[tuple[str, str], Finding], each: _Break, policy: str) -> 
         cached=comparison.hit,
         total=len(comparison.before.stream_ids),
         divergence=divergence_of(comparison),
+        locations=each.blame.locations,
+        explanation=each.blame.explanation,
     )
 
 
-def _key(code: str, detail: str) -> tuple[str, str]:
-    """What makes divergences one: dropped reasoning is the same fault with and without its tag."""
-    return code, "" if code == "TF102" else detail
+def _key(each: _Break) -> _Key:
+    """What makes divergences one: the same code at the same guilty place.
+
+    Dropped reasoning is one fault with and without its tag.
+    """
+    places = each.blame.locations
+    place = (places[0].line, places[0].column) if places else (0, 0)
+    return each.code, "" if each.code == "TF102" else each.detail, place
 
 
 def severity_of(code: str, core: bool, policy: str) -> Severity:

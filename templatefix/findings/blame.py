@@ -1,0 +1,368 @@
+"""Which line of the template is guilty of a divergence, and what happened there.
+
+Two instruments: the source span that printed the first differing character on either side, and
+the first condition that came out otherwise for the same message once it was history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jinja2 import nodes
+
+from templatefix.chat.conversation import Message
+from templatefix.chat.present import Unpresentable
+from templatefix.chat.server import Kwargs, Server, Tools
+from templatefix.findings.evidence import Evidence
+from templatefix.findings.finding import Location
+from templatefix.prefix import common_prefix
+from templatefix.render import Crashed, Refused, SyntaxFault
+from templatefix.render.trace import Branch, Piece, Trace, trace
+from templatefix.replay.run import Comparison
+from templatefix.syntax import Span, Template
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The guilty places, the first of them the guiltiest, and one sentence on what happened."""
+
+    locations: tuple[Location, ...]
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What is needed to render a template again with a tracer watching."""
+
+    template: Template
+    server: Server
+    special_tokens: dict[str, str]
+
+    def watch(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, generation_prompt: bool
+    ) -> Trace | None:
+        """The traced rendering; None where it cannot be made."""
+        try:
+            request = self.server.request(
+                messages, tools, kwargs, generation_prompt=generation_prompt
+            )
+            return trace(self.template.text, request, self.special_tokens)
+        except (Refused, Crashed, SyntaxFault, Unpresentable):
+            return None
+
+
+@dataclass(frozen=True)
+class _Flip:
+    """A condition that came out one way then and the other way now."""
+
+    span: Span
+    then: bool
+
+
+def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Witness) -> Blame:
+    """Blame a divergence on the template. Where nothing can be blamed, the sentence says why."""
+    before, after, at = comparison.before, comparison.after, comparison.characters
+    now = witness.watch(after.messages, tools, after.kwargs, True)
+    if now is None or now.text != after.prompt:
+        return Blame((), "no line can be blamed: the prompt cannot be rendered under the tracer")
+    asked = witness.watch(before.messages, tools, before.kwargs, True)
+    told = _told(comparison, tools, witness) if at >= len(before.prompt) - _tail(before) else None
+    printed_now = _piece_at(now, min(at, len(now.text) - 1))
+    printed_then = _printed_then(before.stream, at, asked, told)
+    flip = None
+    for then, message in _views(evidence, before.messages, asked, told, printed_now):
+        flip = _flip(witness.template, then, now, message, (printed_then, printed_now))
+        if flip is not None:
+            break
+    return _verdict(
+        witness.template,
+        evidence,
+        flip,
+        printed_then,
+        printed_now,
+        after.messages,
+        before.kwargs != after.kwargs,
+    )
+
+
+def _tail(request: object) -> int:
+    completion = getattr(request, "completion", None)
+    return len(completion.tail) if completion else 0
+
+
+def _told(comparison: Comparison, tools: Tools, witness: Witness) -> Trace | None:
+    """The answer as the template shows it while it is the last message."""
+    count = len(comparison.before.messages) + 1
+    return witness.watch(
+        comparison.after.messages[:count], tools, comparison.before.kwargs, False
+    )
+
+
+def _printed_then(
+    stream: str, at: int, asked: Trace | None, told: Trace | None
+) -> Piece | None:
+    """The piece that printed the stream's character at ``at``, in the fullest view of it."""
+    for view in (told, asked):
+        if view is not None and common_prefix(view.text, stream) > at:
+            return _piece_at(view, at)
+    return None
+
+
+def _views(
+    evidence: Evidence,
+    messages: Sequence[Message],
+    asked: Trace | None,
+    told: Trace | None,
+    printed_now: Piece | None,
+) -> list[tuple[Trace, int]]:
+    """Earlier renderings to compare the conditions of a message with, and which message."""
+    found: list[tuple[Trace, int]] = []
+    if evidence.message is not None and told is not None:
+        found.append((told, evidence.message))
+    if asked is not None:
+        if evidence.message is not None and evidence.message < len(messages):
+            found.append((asked, evidence.message))
+        if printed_now is not None and printed_now.message is not None:
+            found.append((asked, printed_now.message))
+    return found
+
+
+def _flip(
+    template: Template,
+    then: Trace,
+    now: Trace,
+    message: int,
+    pieces: tuple[Piece | None, Piece | None],
+) -> _Flip | None:
+    """The first condition of a message whose outcome changed, one around the printing if any."""
+    flips = []
+    ours, theirs = _branches(then, message), _branches(now, message)
+    for earlier, later in zip(ours, theirs, strict=False):
+        if earlier.span != later.span:
+            break
+        if earlier.outcome != later.outcome:
+            flips.append(_Flip(earlier.span, earlier.outcome))
+            break
+    # Beyond the first flip the paths part: conditions are compared by where they stand.
+    outcomes = {branch.span: branch.outcome for branch in ours}
+    flips += [
+        _Flip(branch.span, outcomes[branch.span])
+        for branch in theirs
+        if branch.span in outcomes and outcomes[branch.span] != branch.outcome
+    ]
+    around = [flip for flip in flips if _encloses(template, flip.span, pieces)]
+    feeding = [flip for flip in flips if _feeds(template, flip.span, pieces)]
+    return (around or feeding or [None])[0]
+
+
+def _branches(trace: Trace, message: int) -> list[Branch]:
+    return [b for b in trace.branches if b.message == message and b.atom and not b.silent]
+
+
+def _encloses(
+    template: Template, condition: Span, pieces: tuple[Piece | None, Piece | None]
+) -> bool:
+    """Whether an ``if`` with this condition holds one of the outputs."""
+    spans = [piece.span for piece in pieces if piece is not None]
+    for place in template.places:
+        if not isinstance(place.node, (nodes.If, nodes.CondExpr)):
+            continue
+        if not _inside(condition, template.span(place.node.test)):
+            continue
+        whole = template.span(place.node)
+        if any(_inside(span, whole) for span in spans):
+            return True
+    return False
+
+
+def _feeds(
+    template: Template, condition: Span, pieces: tuple[Piece | None, Piece | None]
+) -> bool:
+    """Whether a condition decides on a variable that one of the outputs prints."""
+    wanted = {
+        name
+        for piece in pieces
+        if piece is not None
+        for name in _sources(template, template_nodes(template, piece.span))[0]
+    }
+    for place in template.places:
+        if isinstance(place.node, (nodes.If, nodes.Assign)) and any(
+            _inside(condition, template.span(test)) for test in _tests(place.node)
+        ):
+            assigned = [place.node, *place.node.find_all(nodes.Assign)]
+            if any(_target(node) in wanted for node in assigned if isinstance(node, nodes.Assign)):
+                return True
+    return False
+
+
+def _tests(node: nodes.Node) -> list[nodes.Node]:
+    tests = [node.test] if isinstance(node, nodes.If) else []
+    return tests + [inner.test for inner in node.find_all(nodes.CondExpr)]
+
+
+def template_nodes(template: Template, span: Span) -> list[nodes.Node]:
+    """The expressions that stand within a span of the source."""
+    return [
+        place.node
+        for place in template.places
+        if isinstance(place.node, nodes.Expr) and _inside(template.span(place.node), span)
+    ]
+
+
+def _sources(
+    template: Template, found: Sequence[nodes.Node]
+) -> tuple[set[str], list[nodes.Node]]:
+    """The variables that expressions read, through assignments, and all expressions read so."""
+    names: set[str] = set()
+    expressions = list(found)
+    queue = list(found)
+    assigns = [place.node for place in template.places if isinstance(place.node, nodes.Assign)]
+    while queue:
+        name = _read(queue.pop())
+        if name is None or name in names:
+            continue
+        names.add(name)
+        for assign in assigns:
+            if _target(assign) == name:
+                inner = [assign.node, *assign.node.find_all(nodes.Expr)]
+                expressions += inner
+                queue += inner
+    return names, expressions
+
+
+def _read(node: nodes.Node) -> str | None:
+    if isinstance(node, nodes.Name) and node.ctx == "load":
+        return node.name
+    if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
+        return f"{node.node.name}.{node.attr}"
+    return None
+
+
+def _target(assign: nodes.Assign) -> str | None:
+    target = assign.target
+    if isinstance(target, nodes.Name):
+        return target.name
+    return f"{target.name}.{target.attr}" if isinstance(target, nodes.NSRef) else None
+
+
+#: Filters and methods that take something off a text, or put something else in its place.
+_LOSSY = frozenset(
+    "trim strip lstrip rstrip split rsplit replace lower upper title capitalize".split()
+)
+
+
+def _lossy(template: Template, piece: Piece) -> Span | None:
+    """The filter or method that changes what a piece prints, followed through assignments."""
+    for node in _sources(template, template_nodes(template, piece.span))[1]:
+        if isinstance(node, nodes.Filter) and node.name in _LOSSY:
+            return template.span(node)
+        if (
+            isinstance(node, nodes.Call)
+            and isinstance(node.node, nodes.Getattr)
+            and node.node.attr in _LOSSY
+        ):
+            return template.span(node)
+    return None
+
+
+def _inside(inner: Span, outer: Span) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
+
+
+def _piece_at(trace: Trace, at: int) -> Piece | None:
+    low, high = 0, len(trace.pieces)
+    while low < high:
+        middle = (low + high) // 2
+        if trace.pieces[middle].end <= at:
+            low = middle + 1
+        else:
+            high = middle
+    return trace.pieces[low] if low < len(trace.pieces) else None
+
+
+def _verdict(
+    template: Template,
+    evidence: Evidence,
+    flip: _Flip | None,
+    then: Piece | None,
+    now: Piece | None,
+    messages: Sequence[Message],
+    kwargs_differ: bool,
+) -> Blame:
+    shown_now = location(template, now.span, "printed-now", _note_now(evidence)) if now else None
+    shown_then = location(template, then.span, "printed-then", "printed then") if then else None
+    if then is not None and now is not None and then.span == now.span:
+        shown_then = None
+    if flip is not None:
+        was, now_is = ("true", "false") if flip.then else ("false", "true")
+        event = _event(evidence, messages)
+        note = f"{was} when the answer was written, {now_is} once {event}"
+        cause = location(template, flip.span, "cause", note)
+        places = [place for place in (cause, shown_now, shown_then) if place is not None]
+        words = f"`{_short(cause.snippet)}` was {note}"
+        return Blame(tuple(places), words)
+    if shown_now is None:
+        return Blame((), "no line can be blamed: the prompt ends here")
+    if now is not None and evidence.region == "completion" and not evidence.reasoning_is_gone:
+        span = _lossy(template, now)
+        if span is not None and span != now.span and not evidence.dropped_block:
+            changed = location(template, span, "cause", "changes the text")
+            shown = [place for place in (shown_now, shown_then) if place is not None]
+            words = f"`{_short(changed.snippet)}` changes the text before it is printed"
+            return Blame((changed, *shown), words)
+    places = [place for place in (shown_now, shown_then) if place is not None]
+    if kwargs_differ:
+        words = "the kwargs of the current request decide how past turns are printed"
+    else:
+        words = f"no condition decides this: {_never(evidence)}"
+    return Blame(tuple(places), words)
+
+
+def _short(snippet: str) -> str:
+    """A snippet on one line, cut where it is long."""
+    line = " ".join(snippet.split())
+    return line if len(line) <= 60 else line[:57] + "..."
+
+
+def _note_now(evidence: Evidence) -> str:
+    if evidence.reasoning_is_gone:
+        return "printed now, without the reasoning printed then"
+    if evidence.dropped_block:
+        return "printed now, without the empty block printed then"
+    return "printed now"
+
+
+def _never(evidence: Evidence) -> str:
+    if evidence.reasoning_is_gone:
+        return "this output never prints the reasoning"
+    if evidence.dropped_block:
+        return "this output never prints the empty thinking block"
+    if evidence.region == "tail":
+        return "this output never prints the end of the generation prompt"
+    if evidence.region == "seam":
+        return "the text is the same, its tokens are not"
+    return "this output prints the text otherwise in every request"
+
+
+def _event(evidence: Evidence, messages: Sequence[Message]) -> str:
+    index = evidence.message
+    following = messages[index + 1 :] if index is not None else []
+    roles = [message.get("role") for message in following if message.get("role") != "assistant"]
+    if roles and roles[-1] == "tool":
+        return "a tool result follows"
+    return f"a {roles[-1]} message follows" if roles else "it is history"
+
+
+def location(template: Template, span: Span, role: str, note: str = "") -> Location:
+    """A span of the source as a report shows it: lines and columns are 1-based."""
+    begin, end = template.position(span.start), template.position(span.end)
+    return Location(
+        role,
+        begin.line,
+        begin.column,
+        end.line,
+        end.column,
+        note,
+        template.text[span.start : span.end],
+    )
