@@ -153,9 +153,7 @@ class Author:
         before = self.seat(messages[: asked[-1] + 1], tools, kwargs)
         return "closed" if before.state in ("opened", "closed") else before.state
 
-    def _bare(
-        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, prompt: str
-    ) -> str:
+    def _bare(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, prompt: str) -> str:
         """The prompt without its generation prompt."""
         try:
             return self.server.prompt(messages, tools, kwargs, generation_prompt=False)
@@ -302,7 +300,9 @@ class Author:
     ) -> tuple[tuple[str | Slot, ...] | None, Source]:
         """The parts of a completion that come before its content."""
         if not shape.reasoning:
-            return ((), "markers") if seat.state in ("closed", "none", "free") else (None, "unknown")
+            return (
+                ((), "markers") if seat.state in ("closed", "none", "free") else (None, "unknown")
+            )
         opened = seat.state == "opened"
         named = self.parsers.around_reasoning(opened=opened)
         if named is not None:
@@ -327,7 +327,9 @@ class Author:
         except (Refused, Crashed, Unpresentable):
             return self.stops[0]
         texts = [text for text in (shape.content, *layouts.leaves(shape)) if text]
-        after = max((prompt.rfind(text) + len(text) for text in texts if text in prompt), default=-1)
+        after = max(
+            (prompt.rfind(text) + len(text) for text in texts if text in prompt), default=-1
+        )
         if after < 0:
             return self.stops[0]
         printed = [(prompt.find(stop, after), stop) for stop in self.stops if stop]

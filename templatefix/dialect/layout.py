@@ -118,9 +118,7 @@ def leaves(answer: Answer) -> list[str]:
     return found
 
 
-def learn(
-    rendered: str, shape: Answer, stops: Sequence[str], added: Iterable[str]
-) -> Layout:
+def learn(rendered: str, shape: Answer, stops: Sequence[str], added: Iterable[str]) -> Layout:
     """The layout of ``rendered``, which shows the sentinel answer ``shape``.
 
     ``stops`` are the stop tokens; ``added`` the tokenizer's added tokens, among which a stop

@@ -53,9 +53,7 @@ class Parsers:
             return ""
         return None if self.tool is None else self.tool.completion(answer.tool_calls, 0)
 
-    def call_ids(
-        self, calls: Sequence[ToolCall], messages: Sequence[Message]
-    ) -> tuple[str, ...]:
+    def call_ids(self, calls: Sequence[ToolCall], messages: Sequence[Message]) -> tuple[str, ...]:
         """The ids that the server gives to ``calls``, which follow those in ``messages``."""
         before = sum(len(message.get("tool_calls") or ()) for message in messages)
         name = self.tool.name if self.tool is not None else ""

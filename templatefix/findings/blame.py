@@ -94,14 +94,10 @@ def _tail(request: object) -> int:
 def _told(comparison: Comparison, tools: Tools, witness: Witness) -> Trace | None:
     """The answer as the template shows it while it is the last message."""
     count = len(comparison.before.messages) + 1
-    return witness.watch(
-        comparison.after.messages[:count], tools, comparison.before.kwargs, False
-    )
+    return witness.watch(comparison.after.messages[:count], tools, comparison.before.kwargs, False)
 
 
-def _printed_then(
-    stream: str, at: int, asked: Trace | None, told: Trace | None
-) -> Piece | None:
+def _printed_then(stream: str, at: int, asked: Trace | None, told: Trace | None) -> Piece | None:
     """The piece that printed the stream's character at ``at``, in the fullest view of it."""
     for view in (told, asked):
         if view is not None and common_prefix(view.text, stream) > at:
@@ -153,7 +149,7 @@ def _flip(
     ]
     around = [flip for flip in flips if _encloses(template, flip.span, pieces)]
     feeding = [flip for flip in flips if _feeds(template, flip.span, pieces)]
-    return (around or feeding or [None])[0]
+    return next(iter(around or feeding), None)
 
 
 def _branches(trace: Trace, message: int) -> list[Branch]:
@@ -176,9 +172,7 @@ def _encloses(
     return False
 
 
-def _feeds(
-    template: Template, condition: Span, pieces: tuple[Piece | None, Piece | None]
-) -> bool:
+def _feeds(template: Template, condition: Span, pieces: tuple[Piece | None, Piece | None]) -> bool:
     """Whether a condition decides on a variable that one of the outputs prints."""
     wanted = {
         name
@@ -210,9 +204,7 @@ def template_nodes(template: Template, span: Span) -> list[nodes.Node]:
     ]
 
 
-def _sources(
-    template: Template, found: Sequence[nodes.Node]
-) -> tuple[set[str], list[nodes.Node]]:
+def _sources(template: Template, found: Sequence[nodes.Node]) -> tuple[set[str], list[nodes.Node]]:
     """The variables that expressions read, through assignments, and all expressions read so."""
     names: set[str] = set()
     expressions = list(found)

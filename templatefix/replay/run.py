@@ -148,7 +148,9 @@ def _request(
         ids = list(turn.completion_ids)
     else:
         ids = completion_ids(encoder, prompt, prompt_ids, text)
-    return Request(messages, kwargs, prompt, prompt_ids, completion, prompt + text, prompt_ids + ids)
+    return Request(
+        messages, kwargs, prompt, prompt_ids, completion, prompt + text, prompt_ids + ids
+    )
 
 
 def _completion(
@@ -232,9 +234,7 @@ def _replayed(
     return assistant_message(kept, call_ids), answer
 
 
-def _answer(
-    plan: Plan, turn: Turn, request: Request, author: Author, tools: Tools
-) -> Answer:
+def _answer(plan: Plan, turn: Turn, request: Request, author: Author, tools: Tools) -> Answer:
     meant = turn.answer
     assert meant is not None
     completion = request.completion
@@ -269,8 +269,7 @@ def _numbered(new: Sequence[Message], call_ids: Sequence[str]) -> list[Message]:
     """Tool results with the ids of the calls that they answer in place of their numbers."""
     return [
         {**message, "tool_call_id": call_ids[message["tool_call_id"]]}
-        if isinstance(message.get("tool_call_id"), int)
-        and message["tool_call_id"] < len(call_ids)
+        if isinstance(message.get("tool_call_id"), int) and message["tool_call_id"] < len(call_ids)
         else message
         for message in new
     ]

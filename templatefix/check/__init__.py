@@ -1,0 +1,50 @@
+"""One template checked: the plan of runs, their replay, and what they come to."""
+
+from __future__ import annotations
+
+from templatefix.chat.conversation import Scenario
+from templatefix.check.breaks import classified, findings_of, stop_mismatches, without_parser_losses
+from templatefix.check.notes import Notes, spell
+from templatefix.check.options import CheckOptions
+from templatefix.check.outcome import report, sha256, unparsable
+from templatefix.check.prompts import of_names, of_prompt
+from templatefix.check.runs import make_run, modes_of, plans
+from templatefix.check.subject import Subject, prepare
+from templatefix.findings.outcome import Report
+from templatefix.render import SyntaxFault
+from templatefix.source.template import ChatTemplate
+from templatefix.syntax import Unparsable
+
+__all__ = ["CheckOptions", "Subject", "check", "prepare", "sha256"]
+
+
+def check(
+    template: ChatTemplate,
+    options: CheckOptions,
+    policy: str = "keep-reasoning",
+    scenario: Scenario | None = None,
+) -> Report:
+    """Check one template. ``scenario`` is the conversation of ``options``, already read.
+
+    Raises ``TargetError`` when the tokenizer's files are unusable or a parser is not known.
+    """
+    try:
+        subject = prepare(template, options)
+    except (Unparsable, SyntaxFault) as fault:
+        return unparsable(template, options, policy, fault)
+    modes = modes_of(subject, options)
+    notes = Notes()
+    for setting in modes.left_out:
+        notes.skip(f"kwargs {spell(setting)}", "more modes than are swept")
+    for one in plans(subject, modes, options, scenario, notes):
+        make_run(one, subject, options.block_size, notes)
+    breaks = classified(notes.runs, subject)
+    notes.runs = without_parser_losses(notes.runs, breaks)
+    findings = [
+        *findings_of(breaks, notes.runs, modes, subject.encoder, policy),
+        *stop_mismatches(notes.runs, subject.encoder),
+        *notes.findings,
+        *of_prompt(subject, notes),
+        *of_names(subject, options),
+    ]
+    return report(subject, options, policy, notes, findings)

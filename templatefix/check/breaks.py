@@ -1,0 +1,219 @@
+"""From comparisons that do not preserve to findings, one per divergence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from templatefix.check.subject import Subject
+from templatefix.findings.blame import Blame, Witness, blame
+from templatefix.findings.divergence import divergence_of
+from templatefix.findings.evidence import gather
+from templatefix.findings.finding import Finding, Fix, Severity, at_least
+from templatefix.prefix import common_prefix
+from templatefix.replay.modes import Modes
+from templatefix.replay.run import Comparison, Run
+from templatefix.rules import RULES, classify
+from templatefix.tokens import Encoder
+
+#: Code, detail, and line and column of the guilty place.
+Key = tuple[str, str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Break:
+    """A comparison that does not preserve, with its name."""
+
+    run: Run
+    comparison: Comparison
+    code: str
+    detail: str
+    also: tuple[str, ...]
+    blame: Blame
+
+
+def classified(runs: Sequence[Run], subject: Subject) -> list[Break]:
+    """Every break that is not the client's own, those of core runs first."""
+    found = []
+    witness = Witness(subject.parsed, subject.server, dict(subject.template.special_tokens))
+    blamed: dict[str, Blame] = {}
+    for run in sorted(runs, key=lambda run: not run.plan.core):
+        for comparison in run.comparisons:
+            if comparison.preserving or comparison.client_loss:
+                continue
+            evidence = gather(comparison, _canonical_reuse(comparison, subject.encoder))
+            code, detail, also = classify(evidence)
+            if run.plan.replay == "verbatim":
+                code, detail, also = "TF301", "separator", (code, *also)
+            kind = _kind(run, comparison, code, detail)
+            if kind not in blamed:
+                blamed[kind] = blame(comparison, evidence, run.tools, witness)
+            found.append(Break(run, comparison, code, detail, also, blamed[kind]))
+    return found
+
+
+def _kind(run: Run, comparison: Comparison, code: str, detail: str) -> str:
+    """Breaks of one kind have the same place in the template to blame: it is sought once."""
+    before, after = comparison.before, comparison.after
+    roles = [str(message.get("role")) for message in after.messages[len(before.messages) - 1 :]]
+    calls = len(before.answer.tool_calls) if before.answer else 0
+    said = bool(before.answer and before.answer.content)
+    kwargs = [dict(before.kwargs), dict(after.kwargs)]
+    return json.dumps([code, detail, run.plan.replay, roles, calls, said, kwargs])
+
+
+def without_parser_losses(runs: Sequence[Run], breaks: Sequence[Break]) -> list[Run]:
+    """The runs, with those that only a parser breaks counted as the parser's."""
+    blamed = {id(each.run) for each in breaks if each.code != "TF301"}
+    lossy = {id(each.run) for each in breaks} - blamed
+    return [
+        replace(run, preserving=None, lost_to="parser") if id(run) in lossy else run for run in runs
+    ]
+
+
+def findings_of(
+    breaks: Sequence[Break], runs: Sequence[Run], modes: Modes, encoder: Encoder, policy: str
+) -> list[Finding]:
+    """One finding per divergence, for all runs that show it."""
+    found: dict[Key, Finding] = {}
+    switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
+    for each in breaks:
+        if each not in switched and not (each.code == "TF108" and encoder.approximate):
+            _merge(found, each, policy)
+    for each in switched:
+        if key_of(each) not in found:
+            also = (each.code, *each.also)
+            each = replace(each, code="TF110", detail=each.code, also=also)
+        _merge(found, each, policy)
+    return [replace(finding, fix=_fix(finding, runs, modes)) for finding in found.values()]
+
+
+def _canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
+    """The common prefix in tokens if the stream were encoded in one piece."""
+    if encoder.approximate:
+        return None
+    whole = encoder.encode(comparison.before.stream)
+    if whole == comparison.before.stream_ids:
+        return None
+    return common_prefix(whole, comparison.after.prompt_ids)
+
+
+def _merge(found: dict[Key, Finding], each: Break, policy: str) -> None:
+    run, comparison, code, detail, also = (
+        each.run,
+        each.comparison,
+        each.code,
+        each.detail,
+        each.also,
+    )
+    key = key_of(each)
+    known = found.get(key)
+    if known is not None:
+        same_run = known.run_ids[0] == run.plan.id
+        found[key] = replace(
+            known,
+            run_ids=tuple(dict.fromkeys((*known.run_ids, run.plan.id))),
+            also=tuple(dict.fromkeys((*known.also, *also))) if run.plan.core else known.also,
+            lost_tokens=(known.lost_tokens or 0) + (comparison.lost if same_run else 0),
+        )
+        return
+    rule = RULES[code]
+    found[key] = Finding(
+        code,
+        rule.name,
+        severity_of(code, run.plan.core, policy),
+        "medium" if run.completion in ("markers", "unknown") else "high",
+        rule.summary,
+        detail=detail,
+        also=also,
+        run_ids=(run.plan.id,),
+        kwargs=run.plan.kwargs,
+        client=run.plan.client,
+        scenario=run.plan.scenario.name,
+        turn=comparison.turn,
+        lost_tokens=comparison.lost,
+        lost_here=comparison.lost,
+        reused=comparison.reuse,
+        cached=comparison.hit,
+        total=len(comparison.before.stream_ids),
+        divergence=divergence_of(comparison),
+        locations=each.blame.locations,
+        explanation=each.blame.explanation,
+    )
+
+
+def key_of(each: Break) -> Key:
+    """What makes divergences one: the same code at the same guilty place.
+
+    Dropped reasoning is one fault with and without its tag.
+    """
+    places = each.blame.locations
+    place = (places[0].line, places[0].column) if places else (0, 0)
+    return each.code, "" if each.code == "TF102" else each.detail, place
+
+
+def severity_of(code: str, core: bool, policy: str) -> Severity:
+    """A code's severity: what only edge runs show is a warning at most."""
+    if code == "TF102" and policy == "lossless":
+        return "info"
+    severity = RULES[code].severity
+    if core:
+        return severity
+    if code == "TF108":
+        return "info"
+    return "warning" if at_least(severity, "warning") else severity
+
+
+def _fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:
+    """A kwarg that the template already has and under which the same run is preserving."""
+    if finding.scenario is None or finding.client != "faithful":
+        return None
+    retaining = [s for s in modes.settings if s.effect == "retention" and s.retains]
+    for setting in retaining:
+        wanted = {**finding.kwargs, setting.name: setting.value}
+        for run in runs:
+            if (
+                run.preserving
+                and run.plan.scenario.name == finding.scenario
+                and run.plan.client == "faithful"
+                and dict(run.plan.kwargs) == wanted
+            ):
+                spelled = json.dumps({setting.name: setting.value})
+                return Fix(f"vllm serve --default-chat-template-kwargs '{spelled}'")
+    return None
+
+
+def stop_mismatches(runs: Sequence[Run], encoder: Encoder) -> list[Finding]:
+    """TF105: nothing is lost, but the turn is closed by another token in history."""
+    if encoder.approximate:
+        return []
+    found: Finding | None = None
+    for run in runs:
+        for comparison in run.comparisons:
+            if not comparison.stop_differs:
+                continue
+            if found is not None:
+                run_ids = tuple(dict.fromkeys((*found.run_ids, run.plan.id)))
+                found = replace(found, run_ids=run_ids)
+                continue
+            rule = RULES["TF105"]
+            found = Finding(
+                rule.code,
+                rule.name,
+                rule.severity,
+                "high",
+                rule.summary,
+                run_ids=(run.plan.id,),
+                kwargs=run.plan.kwargs,
+                client=run.plan.client,
+                scenario=run.plan.scenario.name,
+                turn=comparison.turn,
+                lost_tokens=0,
+                lost_here=0,
+                reused=comparison.reuse,
+                cached=comparison.hit,
+                total=len(comparison.before.stream_ids),
+                divergence=divergence_of(comparison),
+            )
+    return [found] if found else []

@@ -1,0 +1,113 @@
+"""A template made ready to be checked: parsed, compiled, with tokenizer and parsers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from templatefix.chat.present import names_developer
+from templatefix.chat.server import Server
+from templatefix.check.options import CheckOptions
+from templatefix.dialect import named
+from templatefix.dialect.author import Author
+from templatefix.dialect.parsers import Parsers
+from templatefix.errors import TargetError
+from templatefix.prefix import common_prefix
+from templatefix.render import Crashed, JinjaRenderer, Refused
+from templatefix.source.template import ChatTemplate
+from templatefix.syntax import (
+    Template,
+    content_format,
+    literals,
+    named_kwargs,
+    parse,
+)
+from templatefix.tokens import Encoder, load_encoder
+
+#: The conversation that shows a template's usual prompt.
+GREETING = ({"role": "user", "content": "Which city lies at the mouth of the Douro?"},)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A template made ready: parsed, compiled, with its tokenizer and its parsers."""
+
+    template: ChatTemplate
+    parsed: Template
+    server: Server
+    encoder: Encoder
+    author: Author
+
+
+def prepare(template: ChatTemplate, options: CheckOptions) -> Subject:
+    """Parse and compile a template and load its tokenizer.
+
+    Raises ``Unparsable``, ``SyntaxFault`` or ``TargetError``.
+    """
+    parsed = parse(template.text)
+    template = replace(template, special_tokens=_special_tokens(template, parsed))
+    renderer = JinjaRenderer(template.text, template.special_tokens)
+    texts = (*literals(parsed), *template.special_tokens.values())
+    encoder = load_encoder(template.tokenizer, texts)
+    server = Server(renderer, content_format(parsed), names_developer(template.text))
+    tail = _usual_tail(server)
+    parsers = _parsers(texts, tail, options, template.target)
+    stops = _stop_tokens(template, encoder)
+    return Subject(
+        template,
+        parsed,
+        server,
+        encoder,
+        Author(server, stops, encoder.special_tokens(), texts, parsers),
+    )
+
+
+def _special_tokens(template: ChatTemplate, parsed: Template) -> dict[str, str]:
+    """The special tokens, with placeholders for those that the template reads and nothing gives.
+
+    A template that comes without its tokenizer would otherwise fail on the first of them.
+    """
+    tokens = dict(template.special_tokens)
+    if template.tokenizer is None:
+        for name in sorted(named_kwargs(parsed)):
+            if name.endswith("_token"):
+                tokens.setdefault(name, f"<|{name.removesuffix('_token')}|>")
+    return tokens
+
+
+def _usual_tail(server: Server) -> str:
+    try:
+        prompt = server.prompt(GREETING, None, {})
+        bare = server.prompt(GREETING, None, {}, generation_prompt=False)
+    except (Refused, Crashed):
+        return ""
+    return prompt[common_prefix(prompt, bare) :]
+
+
+def _parsers(texts: Sequence[str], tail: str, options: CheckOptions, target: str) -> Parsers:
+    inferred = Parsers.inferred(texts, tail)
+    reasoning, tool = inferred.reasoning, inferred.tool
+    if options.reasoning_parser is not None:
+        reasoning = named.REASONING.get(options.reasoning_parser)
+        if reasoning is None:
+            raise TargetError(
+                target,
+                f"no dialect for the reasoning parser {options.reasoning_parser!r}",
+                "known: " + ", ".join(sorted(named.REASONING)),
+            )
+    if options.tool_call_parser is not None:
+        tool = named.TOOLS.get(options.tool_call_parser)
+        if tool is None:
+            raise TargetError(
+                target,
+                f"no dialect for the tool call parser {options.tool_call_parser!r}",
+                "known: " + ", ".join(sorted(named.TOOLS)),
+            )
+    return Parsers(reasoning, tool)
+
+
+def _stop_tokens(template: ChatTemplate, encoder: Encoder) -> tuple[str, ...]:
+    """The tokens that end generation, those of the generation config first."""
+    found = [encoder.token_text(token_id) for token_id in template.stop_token_ids]
+    eos = template.special_tokens.get("eos_token")
+    return tuple(dict.fromkeys(text for text in [*found, eos] if text))
