@@ -9,7 +9,9 @@ from templatefix.check.options import CheckOptions
 from templatefix.check.outcome import report, sha256, unparsable
 from templatefix.check.prompts import of_names, of_prompt
 from templatefix.check.runs import make_run, modes_of, plans
+from templatefix.check.search import search
 from templatefix.check.subject import Subject, prepare
+from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from templatefix.render import SyntaxFault
 from templatefix.source.template import ChatTemplate
@@ -40,8 +42,21 @@ def check(
         make_run(one, subject, options.block_size, notes)
     breaks = classified(notes.runs, subject)
     notes.runs = without_parser_losses(notes.runs, breaks)
+    searched: list[Finding] = []
+    if options.max_examples > 0 and scenario is None:
+        searched = search(
+            subject,
+            modes,
+            breaks,
+            notes,
+            policy=policy,
+            block_size=options.block_size,
+            max_examples=options.max_examples,
+            seed=options.seed,
+        )
     findings = [
         *findings_of(breaks, notes.runs, modes, subject.encoder, policy),
+        *searched,
         *stop_mismatches(notes.runs, subject.encoder),
         *notes.findings,
         *of_prompt(subject, notes),

@@ -36,13 +36,13 @@ class Break:
 def classified(runs: Sequence[Run], subject: Subject) -> list[Break]:
     """Every break that is not the client's own, those of core runs first."""
     found = []
-    witness = Witness(subject.parsed, subject.server, dict(subject.template.special_tokens))
+    witness = witness_of(subject)
     blamed: dict[str, Blame] = {}
     for run in sorted(runs, key=lambda run: not run.plan.core):
         for comparison in run.comparisons:
             if comparison.preserving or comparison.client_loss:
                 continue
-            evidence = gather(comparison, _canonical_reuse(comparison, subject.encoder))
+            evidence = gather(comparison, canonical_reuse(comparison, subject.encoder))
             code, detail, also = classify(evidence)
             if run.plan.replay == "verbatim":
                 code, detail, also = "TF301", "separator", (code, *also)
@@ -51,6 +51,11 @@ def classified(runs: Sequence[Run], subject: Subject) -> list[Break]:
                 blamed[kind] = blame(comparison, evidence, run.tools, witness)
             found.append(Break(run, comparison, code, detail, also, blamed[kind]))
     return found
+
+
+def witness_of(subject: Subject) -> Witness:
+    """What blame needs of a template."""
+    return Witness(subject.parsed, subject.server, dict(subject.template.special_tokens))
 
 
 def _kind(run: Run, comparison: Comparison, code: str, detail: str) -> str:
@@ -80,16 +85,16 @@ def findings_of(
     switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
     for each in breaks:
         if each not in switched and not (each.code == "TF108" and encoder.approximate):
-            _merge(found, each, policy)
+            merge(found, each, policy)
     for each in switched:
         if key_of(each) not in found:
             also = (each.code, *each.also)
             each = replace(each, code="TF110", detail=each.code, also=also)
-        _merge(found, each, policy)
+        merge(found, each, policy)
     return [replace(finding, fix=_fix(finding, runs, modes)) for finding in found.values()]
 
 
-def _canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
+def canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
     """The common prefix in tokens if the stream were encoded in one piece."""
     if encoder.approximate:
         return None
@@ -99,7 +104,8 @@ def _canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
     return common_prefix(whole, comparison.after.prompt_ids)
 
 
-def _merge(found: dict[Key, Finding], each: Break, policy: str) -> None:
+def merge(found: dict[Key, Finding], each: Break, policy: str) -> None:
+    """Add a break to the finding that it belongs to, or make one."""
     run, comparison, code, detail, also = (
         each.run,
         each.comparison,

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from templatefix.chat.conversation import Scenario
 from templatefix.chat.present import Unpresentable
-from templatefix.chat.server import Server
 from templatefix.check.notes import Notes, add_once, note, what
 from templatefix.check.options import CheckOptions
-from templatefix.check.subject import GREETING, Subject
+from templatefix.check.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
 from templatefix.findings.printed import begins_twice, lost
 from templatefix.render import Crashed, Refused
@@ -56,29 +55,14 @@ def plans(
             )
         return
     speaks_tools = reads_attribute(subject.parsed, "tool_calls")
-    refuses_system = _refuses_system(subject.server)
+    no_system = refuses_system(subject.server)
     for one in plan(modes):
         if one.scenario.tools and not speaks_tools:
             notes.skip(one.scenario.name, "the template does not read tool calls")
             continue
-        if refuses_system and one.scenario.name != "plain-chat":
+        if no_system and one.scenario.name != "plain-chat":
             one = replace(one, scenario=without_system(one.scenario))
         yield one
-
-
-def _refuses_system(server: Server) -> bool:
-    system = {"role": "system", "content": "You plan short trips."}
-    try:
-        server.prompt(GREETING, None, {})
-    except (Refused, Crashed):
-        return False
-    try:
-        server.prompt((system, *GREETING), None, {})
-    except Refused:
-        return True
-    except Crashed:
-        return False
-    return False
 
 
 def make_run(one: Plan, subject: Subject, block_size: int, notes: Notes) -> None:

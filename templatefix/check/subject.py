@@ -111,3 +111,19 @@ def _stop_tokens(template: ChatTemplate, encoder: Encoder) -> tuple[str, ...]:
     found = [encoder.token_text(token_id) for token_id in template.stop_token_ids]
     eos = template.special_tokens.get("eos_token")
     return tuple(dict.fromkeys(text for text in [*found, eos] if text))
+
+
+def refuses_system(server: Server) -> bool:
+    """Whether the template raises on a system message and not without one."""
+    system = {"role": "system", "content": "You plan short trips."}
+    try:
+        server.prompt(GREETING, None, {})
+    except (Refused, Crashed):
+        return False
+    try:
+        server.prompt((system, *GREETING), None, {})
+    except Refused:
+        return True
+    except Crashed:
+        return False
+    return False

@@ -80,6 +80,36 @@ class Parsers:
         if self.reasoning is None and (self.tool is None or not meant.tool_calls):
             # Without a parser the server hands on what was said, and no layout around it.
             return Answer(stripped(meant).reasoning, meant.content, _redumped(meant.tool_calls))
+        parsed = self._parse(completion, meant, state, kwargs, tools)
+        if _same_calls(parsed.tool_calls, meant.tool_calls):
+            return parsed if verbatim else _without_separator(parsed, meant)
+        return Answer(parsed.reasoning, meant.content or None, _redumped(meant.tool_calls))
+
+    def understand(
+        self,
+        completion: str,
+        meant: Answer,
+        *,
+        state: State,
+        kwargs: Mapping[str, Any],
+        tools: Sequence[Message] | None,
+    ) -> bool:
+        """Whether the parsers find in a completion what it meant, but for outer whitespace."""
+        parsed = self._parse(completion, meant, state, kwargs, tools)
+        return (
+            _same_calls(parsed.tool_calls, meant.tool_calls if self.tool else ())
+            and (self.tool is None or _bare(parsed.content) == _bare(meant.content))
+            and (self.reasoning is None or _bare(parsed.reasoning) == _bare(meant.reasoning))
+        )
+
+    def _parse(
+        self,
+        completion: str,
+        meant: Answer,
+        state: State,
+        kwargs: Mapping[str, Any],
+        tools: Sequence[Message] | None,
+    ) -> Answer:
         parsed = named.parse(
             completion,
             self.reasoning,
@@ -89,10 +119,8 @@ class Parsers:
             tools=tools,
         )
         if self.reasoning is None:
-            parsed = Answer(meant.reasoning, parsed.content, parsed.tool_calls)
-        if _same_calls(parsed.tool_calls, meant.tool_calls):
-            return parsed if verbatim else _without_separator(parsed, meant)
-        return Answer(parsed.reasoning, meant.content or None, _redumped(meant.tool_calls))
+            return Answer(meant.reasoning, parsed.content, parsed.tool_calls)
+        return parsed
 
     def _splits(self, state: State, kwargs: Mapping[str, Any]) -> bool:
         if self.reasoning is None:
@@ -109,6 +137,10 @@ def _without_separator(parsed: Answer, meant: Answer) -> Answer:
     if parsed.content[at:].strip():
         return parsed
     return Answer(parsed.reasoning, parsed.content[:at] or None, parsed.tool_calls)
+
+
+def _bare(text: str | None) -> str:
+    return (text or "").strip()
 
 
 def stripped(answer: Answer) -> Answer:

@@ -1,0 +1,243 @@
+"""Property-based search: a conversation that breaks a template otherwise than the battery does.
+
+Hypothesis is imported here only. It keeps no database, has no deadline, draws from explicit
+alphabets, and what it would store goes to the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from templatefix.chat.conversation import Scenario
+from templatefix.chat.present import Unpresentable
+from templatefix.check.breaks import Break, Key, canonical_reuse, key_of, merge, witness_of
+from templatefix.check.notes import Notes, note
+from templatefix.check.subject import Subject, refuses_system
+from templatefix.dialect.author import Unspoken
+from templatefix.findings.blame import Witness, blame
+from templatefix.findings.evidence import gather
+from templatefix.findings.finding import Finding
+from templatefix.render import Crashed, Refused
+from templatefix.replay.modes import Modes
+from templatefix.replay.run import Comparison, Plan, Run, replay
+from templatefix.rules import classify
+from templatefix.syntax import literals, reads_attribute
+
+#: No more findings than this are sought, and no more conversations tried than this many for each
+#: example asked for: shrinking takes more of them than finding does.
+FINDINGS, TRIES = 3, 15
+
+#: Codes that are not the template's fault, or no loss at all.
+_HARMLESS = frozenset({"TF105", "TF108", "TF301"})
+
+
+@dataclass
+class _Hunt:
+    """What is known already, and what one hunt has come upon."""
+
+    subject: Subject
+    witness: Witness
+    block_size: int
+    known: set[tuple[str, tuple[int, int]]]
+    crashes: set[tuple[str, int | None]]
+    budget: int
+    tried: dict[str, Break | Crashed | None] = field(default_factory=dict)
+
+    def look(self, scenario: Scenario, kwargs: Mapping[str, Any]) -> Break | Crashed | None:
+        """A break or a crash of a new kind that a conversation shows."""
+        key = repr((scenario.turns, scenario.tools is None, kwargs))
+        if key not in self.tried:
+            if len(self.tried) >= self.budget:
+                return None
+            self.tried[key] = self._try(Plan(scenario, kwargs, core=False))
+        return self.tried[key]
+
+    def _try(self, plan: Plan) -> Break | Crashed | None:
+        try:
+            run = replay(plan, self.subject.author, self.subject.encoder, self.block_size)
+        except Crashed as crashed:
+            return None if (crashed.kind, crashed.line) in self.crashes else crashed
+        except (Unspoken, Unpresentable, Refused):
+            return None
+        if not self._faithful(run):
+            return None
+        for comparison in run.comparisons:
+            if not comparison.preserving:
+                found = self._new(run, comparison)
+                if found is not None:
+                    return found
+        return None
+
+    def _new(self, run: Run, comparison: Comparison) -> Break | None:
+        encoder = self.subject.encoder
+        evidence = gather(comparison, canonical_reuse(comparison, encoder))
+        code, detail, also = classify(evidence)
+        if code in _HARMLESS:
+            return None
+        guilty = blame(comparison, evidence, run.tools, self.witness)
+        found = Break(run, comparison, code, detail, also, guilty)
+        return None if _place(key_of(found)) in self.known else found
+
+    def _faithful(self, run: Run) -> bool:
+        """Whether the server's parsers find in every completion what it meant."""
+        parsers = self.subject.author.parsers
+        for request in run.requests:
+            completion = request.completion
+            if completion is None or request.answer is None:
+                continue
+            if completion.written is None:
+                return False
+            written = completion.written
+            if not parsers.understand(
+                written.text[: written.stop[0]],
+                request.answer,
+                state=completion.state,
+                kwargs=request.kwargs,
+                tools=run.tools,
+            ):
+                return False
+        return True
+
+
+def search(
+    subject: Subject,
+    modes: Modes,
+    breaks: Sequence[Break],
+    notes: Notes,
+    *,
+    policy: str,
+    block_size: int,
+    max_examples: int,
+    seed: int,
+) -> list[Finding]:
+    """Findings that the battery did not make, each with the smallest conversation that shows it.
+
+    ``breaks`` are those of the battery. Crashes are added to ``notes``.
+    """
+    found: dict[Key, Finding] = {}
+    hunt = _Hunt(
+        subject,
+        witness_of(subject),
+        block_size,
+        {_place(key_of(each)) for each in breaks},
+        {(f.detail.partition(":")[0], f.line) for f in notes.findings if f.code == "TF203"},
+        max_examples * TRIES,
+    )
+    for number in range(FINDINGS):
+        hit = _find(hunt, modes, max_examples, seed + number)
+        if hit is None:
+            break
+        scenario, kwargs, what = hit
+        if isinstance(what, Crashed):
+            hunt.crashes.add((what.kind, what.line))
+            plan = Plan(scenario, kwargs, core=False)
+            note(notes, plan, "TF203", f"{what.kind}: {what.message}", what.line)
+            shown = replace(notes.findings[-1], conversation=_conversation_of(scenario, kwargs))
+            notes.findings[-1] = shown
+            continue
+        hunt.known.add(_place(key_of(what)))
+        merge(found, what, policy)
+        key = key_of(what)
+        found[key] = replace(found[key], conversation=_replayed(what.run))
+    return list(found.values())
+
+
+def _find(
+    hunt: _Hunt, modes: Modes, max_examples: int, seed: int
+) -> tuple[Scenario, Mapping[str, Any], Break | Crashed] | None:
+    """The smallest conversation of a new kind, the mode it needs, and what it shows."""
+    _make_home()
+    from hypothesis import HealthCheck, Phase, find, settings
+    from hypothesis import strategies as st
+    from hypothesis.errors import NoSuchExample
+
+    from templatefix.chat.strategies import conversations
+
+    hunt.tried = {key: hit for key, hit in hunt.tried.items() if hit is None}
+    subject = hunt.subject
+    strategy = st.tuples(
+        conversations(
+            _markers(subject),
+            tools=reads_attribute(subject.parsed, "tool_calls"),
+            system=not refuses_system(subject.server),
+        ),
+        st.sampled_from(modes.sweep),
+    )
+    try:
+        scenario, kwargs = find(
+            strategy,
+            lambda drawn: hunt.look(*drawn) is not None,
+            settings=settings(
+                max_examples=max_examples,
+                database=None,
+                deadline=None,
+                phases=(Phase.generate, Phase.shrink),
+                suppress_health_check=list(HealthCheck),
+            ),
+            random=Random(seed),
+        )
+    except NoSuchExample:
+        return None
+    hit = hunt.look(scenario, kwargs)
+    return None if hit is None else (scenario, kwargs, hit)
+
+
+def _make_home() -> None:
+    """Keep Hypothesis's files out of the working directory."""
+    from hypothesis.configuration import set_hypothesis_home_dir
+
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    set_hypothesis_home_dir(Path(cache) / "templatefix" / "hypothesis")
+
+
+def _markers(subject: Subject) -> tuple[str, ...]:
+    """Tags of the template that a user might well type: none that the tokenizer takes for one."""
+    special = subject.encoder.special_tokens()
+    tags = subject.author.parsers.tags
+    pieces = {piece for text in literals(subject.parsed) for piece in text.split()}
+    found = [piece for piece in pieces if piece.startswith("<") and piece.endswith(">")]
+    known = [tags.open, tags.close] if tags else []
+    return tuple(sorted(p for p in {*found, *known} if p not in special and len(p) <= 24))[:12]
+
+
+def _place(key: Key) -> tuple[str, tuple[int, int]]:
+    return key[0], key[2]
+
+
+def _replayed(run: Run) -> dict[str, Any]:
+    """The conversation as ``--conversation`` takes it: with what was generated."""
+    last = run.requests[-1]
+    messages = [dict(message) for message in last.messages]
+    answers = [i for i, message in enumerate(messages) if message.get("role") == "assistant"]
+    for i, request in zip(answers, run.requests, strict=False):
+        if request.completion is not None and request.completion.written is not None:
+            messages[i]["completion"] = request.completion.written.text
+    return _as_given(messages, run.tools, last.kwargs)
+
+
+def _conversation_of(scenario: Scenario, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """A conversation that could not be rendered: what the client would have sent."""
+    from templatefix.chat.conversation import assistant_message
+
+    messages: list[dict[str, Any]] = []
+    for turn in scenario.turns:
+        messages += [dict(message) for message in turn.new_messages]
+        if turn.answer is not None:
+            messages.append(assistant_message(turn.answer))
+    return _as_given(messages, scenario.tools, kwargs)
+
+
+def _as_given(
+    messages: list[dict[str, Any]], tools: Any, kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    given: dict[str, Any] = {"messages": messages}
+    if tools:
+        given["tools"] = list(tools)
+    if kwargs:
+        given["chat_template_kwargs"] = dict(kwargs)
+    return given
