@@ -60,6 +60,7 @@ OTHER_TEXTS: dict[tuple[str, str], str] = {
     ("allenai/Olmo-3-7B-Think", "calls"): STRIPS_CALLS,
     ("LiquidAI/LFM2-1.2B", "calls"): STRIPS_CALLS,
     ("LiquidAI/LFM2-8B-A1B", "calls"): STRIPS_CALLS,
+    ("tencent/Hy3", "reasoning"): "writes a suffix into its tags",
     ("NousResearch/Hermes-4-14B", "calls"): STRIPS_REASONING,
     ("mistralai/Mistral-7B-Instruct-v0.3", "calls"): "prints a call with an id, without content",
     ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", "calls"): "prints a call with an id",

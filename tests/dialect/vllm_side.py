@@ -16,21 +16,13 @@ import os
 import sys
 from typing import Any
 
-for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_NO_USAGE_STATS", "DO_NOT_TRACK"):
-    os.environ[name] = "1"
-os.environ["VLLM_LOGGING_LEVEL"] = "ERROR"
-
-from vllm.entrypoints.openai.chat_completion.protocol import (  # noqa: E402
-    ChatCompletionRequest,
-)
-from vllm.parser.parser_manager import ParserManager  # noqa: E402
-from vllm.tokenizers import get_tokenizer  # noqa: E402
-
 ANSWERS = "--- answers ---"
 
 
 @functools.cache
 def tokenizer_of(directory: str, extra: tuple[str, ...]) -> Any:
+    from vllm.tokenizers import get_tokenizer
+
     tokenizer = get_tokenizer(directory)
     missing = [token for token in extra if token not in tokenizer.get_vocab()]
     if missing:
@@ -43,6 +35,8 @@ def tokenizer_of(directory: str, extra: tuple[str, ...]) -> Any:
 
 @functools.cache
 def parser_of(reasoning: str | None, tool: str | None) -> Any:
+    from vllm.parser.parser_manager import ParserManager
+
     harmony = reasoning == "openai_gptoss"
     return ParserManager.get_parser(
         tool_parser_name=tool,
@@ -53,6 +47,8 @@ def parser_of(reasoning: str | None, tool: str | None) -> Any:
 
 
 def answer(case: dict[str, Any]) -> dict[str, Any]:
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+
     tokenizer = tokenizer_of(case["tokenizer"], tuple(case.get("extra_tokens") or ()))
     kwargs = case.get("kwargs") or {}
     message: dict[str, Any] = {"role": "user", "content": "q"}
@@ -105,6 +101,8 @@ def streamed(
             if call.function is not None:
                 known[0] += call.function.name or ""
                 known[1] += call.function.arguments or ""
+    if not ids:
+        parser.parse_delta("", [], request, prompt, finished=True)
     return {
         "reasoning": "".join(reasoning) or None,
         "content": "".join(content) or None,
@@ -113,6 +111,9 @@ def streamed(
 
 
 def main() -> None:
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_NO_USAGE_STATS", "DO_NOT_TRACK"):
+        os.environ[name] = "1"
+    os.environ["VLLM_LOGGING_LEVEL"] = "ERROR"
     answers = []
     for case in json.load(sys.stdin):
         try:

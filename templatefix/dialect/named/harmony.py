@@ -1,8 +1,7 @@
 """The harmony format of gpt-oss: channels, recipients and three ends of a message.
 
 Reasoning, content and calls are messages in one sequence, so both passes read the whole of it.
-Text that is no harmony is recovered by vLLM in ways that are not followed here, except that a
-completion without any message comes back as content.
+What else vLLM recovers from text that is no harmony is not followed here.
 """
 
 from __future__ import annotations
@@ -32,11 +31,15 @@ def harmony_messages(completion: str) -> Iterator[HarmonyMessage]:
     """The messages of a completion, which begins after ``<|start|>assistant``.
 
     A last message without an end is a message all the same: the stop token is not part of the
-    completion.
+    completion. A last header without a message is content, as it stands.
     """
-    for written in completion.split("<|start|>"):
+    pieces = completion.split("<|start|>")
+    for position, written in enumerate(pieces):
         header, begun, body = written.partition("<|message|>")
         if not begun:
+            raw = written if position == 0 else "<|start|>" + written
+            if written and position + 1 == len(pieces):
+                yield HarmonyMessage("final", None, None, raw)
             continue
         for end in HARMONY_ENDS:
             body = body.partition(end)[0]
@@ -60,7 +63,11 @@ def _header(header: str) -> tuple[str | None, str | None, str | None]:
 
 
 def harmony_is_call(message: HarmonyMessage) -> bool:
-    return message.recipient not in (None, "", "assistant", "functions.")
+    """Whether a message calls a function; the model's built-in tools are no functions."""
+    recipient = message.recipient or ""
+    if recipient in ("", "assistant", "functions.") or recipient.startswith("<|"):
+        return False
+    return recipient.partition(".")[0] not in ("python", "browser", "container")
 
 
 def harmony_is_content(message: HarmonyMessage) -> bool:
@@ -115,8 +122,6 @@ def parse_harmony(completion: str, *, tools: Tools, streaming: bool) -> Answer:
     """All fields in one pass. A stream has no newline between messages of one kind."""
     joint = "" if streaming else "\n"
     messages = list(harmony_messages(completion))
-    if not messages:
-        return Answer(None, completion or None)
     reasoning = [m.body for m in messages if m.channel == "analysis" and not harmony_is_call(m)]
     content = [m.body for m in messages if harmony_is_content(m)]
     return Answer(

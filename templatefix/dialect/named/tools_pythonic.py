@@ -78,9 +78,10 @@ def read_olmo3(text: str, tools: Tools, *, streaming: bool, tags_are_text: bool)
     written = found[1].strip() if found else text
     lines = [line.strip() for line in written.splitlines() if line.strip()]
     try:
-        return None, calls_in(f"[{', '.join(lines)}]"), True
+        calls = calls_in(f"[{', '.join(lines)}]")
     except ValueError:
         return text, (), False
+    return (None, calls, True) if calls else (text, (), False)
 
 
 def _written(call: ToolCall) -> str:

@@ -36,7 +36,7 @@ def parse(
         )
     engine = (reasoning is None or reasoning.engine) and (tool is None or tool.engine)
     if tool is None or not (tools or engine):
-        if reasoning is not None and reasoning.unwrap is not None and rest is not None:
+        if reasoning is not None and reasoning.unwrap and rest is not None and not tools:
             rest = reasoning.unwrap(rest)
         return Answer(thought, rest)
     # Reasoning tags in content vanish in the tool pass, too, unless nobody asked for reasoning.
