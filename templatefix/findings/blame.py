@@ -16,6 +16,7 @@ from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Kwargs, Server, Tools
 from templatefix.findings.evidence import Evidence
 from templatefix.findings.finding import Location
+from templatefix.findings.outline import outline
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused, SyntaxFault
 from templatefix.render.trace import Branch, Piece, Trace, trace
@@ -161,81 +162,22 @@ def _encloses(
 ) -> bool:
     """Whether an ``if`` with this condition holds one of the outputs."""
     spans = [piece.span for piece in pieces if piece is not None]
-    for place in template.places:
-        if not isinstance(place.node, (nodes.If, nodes.CondExpr)):
-            continue
-        if not _inside(condition, template.span(place.node.test)):
-            continue
-        whole = template.span(place.node)
-        if any(_inside(span, whole) for span in spans):
-            return True
-    return False
+    return any(
+        _inside(condition, test) and any(_inside(span, whole) for span in spans)
+        for test, whole in outline(template).branches
+    )
 
 
 def _feeds(template: Template, condition: Span, pieces: tuple[Piece | None, Piece | None]) -> bool:
     """Whether a condition decides on a variable that one of the outputs prints."""
+    known = outline(template)
     wanted = {
-        name
-        for piece in pieces
-        if piece is not None
-        for name in _sources(template, template_nodes(template, piece.span))[0]
+        name for piece in pieces if piece is not None for name in known.sources(piece.span)[0]
     }
-    for place in template.places:
-        if isinstance(place.node, (nodes.If, nodes.Assign)) and any(
-            _inside(condition, template.span(test)) for test in _tests(place.node)
-        ):
-            assigned = [place.node, *place.node.find_all(nodes.Assign)]
-            if any(_target(node) in wanted for node in assigned if isinstance(node, nodes.Assign)):
-                return True
-    return False
-
-
-def _tests(node: nodes.Node) -> list[nodes.Node]:
-    tests = [node.test] if isinstance(node, nodes.If) else []
-    return tests + [inner.test for inner in node.find_all(nodes.CondExpr)]
-
-
-def template_nodes(template: Template, span: Span) -> list[nodes.Node]:
-    """The expressions that stand within a span of the source."""
-    return [
-        place.node
-        for place in template.places
-        if isinstance(place.node, nodes.Expr) and _inside(template.span(place.node), span)
-    ]
-
-
-def _sources(template: Template, found: Sequence[nodes.Node]) -> tuple[set[str], list[nodes.Node]]:
-    """The variables that expressions read, through assignments, and all expressions read so."""
-    names: set[str] = set()
-    expressions = list(found)
-    queue = list(found)
-    assigns = [place.node for place in template.places if isinstance(place.node, nodes.Assign)]
-    while queue:
-        name = _read(queue.pop())
-        if name is None or name in names:
-            continue
-        names.add(name)
-        for assign in assigns:
-            if _target(assign) == name:
-                inner = [assign.node, *assign.node.find_all(nodes.Expr)]
-                expressions += inner
-                queue += inner
-    return names, expressions
-
-
-def _read(node: nodes.Node) -> str | None:
-    if isinstance(node, nodes.Name) and node.ctx == "load":
-        return node.name
-    if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
-        return f"{node.node.name}.{node.attr}"
-    return None
-
-
-def _target(assign: nodes.Assign) -> str | None:
-    target = assign.target
-    if isinstance(target, nodes.Name):
-        return target.name
-    return f"{target.name}.{target.attr}" if isinstance(target, nodes.NSRef) else None
+    return any(
+        not wanted.isdisjoint(targets) and any(_inside(condition, test) for test in tests)
+        for tests, targets in known.deciders
+    )
 
 
 #: Filters and methods that take something off a text, or put something else in its place.
@@ -246,7 +188,7 @@ _LOSSY = frozenset(
 
 def _lossy(template: Template, piece: Piece) -> Span | None:
     """The filter or method that changes what a piece prints, followed through assignments."""
-    for node in _sources(template, template_nodes(template, piece.span))[1]:
+    for node in outline(template).sources(piece.span)[1]:
         if isinstance(node, nodes.Filter) and node.name in _LOSSY:
             return template.span(node)
         if (
