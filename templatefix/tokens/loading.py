@@ -14,12 +14,14 @@ from templatefix.source.template import TokenizerRef
 
 from .encoder import Encoder
 from .fallback import shipped_tokenizer, special_token_shapes
-from .segments import SegmentEncoder
+from .segments import SegmentEncoder, Segments, ShippedEncoder, added_literals
 from .slow import load_with_transformers
+from .split import AddedLiteral
 
 if TYPE_CHECKING:
     from tokenizers import AddedToken, Tokenizer
 
+_SHIPPED = "shipped tokenizer"
 _HINT = "pass --tokenizer with a path or a hub id, or remove the file to use the shipped tokenizer"
 
 
@@ -57,19 +59,22 @@ def _load_json(path: Path, modified: int, source: str) -> Encoder:
 
 
 def _load_shipped(template_literals: Iterable[str]) -> Encoder:
-    from tokenizers import AddedToken
+    tokenizer, own, segments = _shipped()
+    known = {literal.text for literal in own}
+    added = list(own)
+    next_id = tokenizer.get_vocab_size()
+    for shape in special_token_shapes(template_literals):
+        if shape not in known:
+            token_id = tokenizer.token_to_id(shape)
+            added.append(AddedLiteral(shape, next_id if token_id is None else token_id))
+            next_id += token_id is None
+    return ShippedEncoder(tokenizer, _SHIPPED, added, segments)
 
-    source = "shipped tokenizer"
-    tokenizer = _read(shipped_tokenizer(), source)
-    known = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    tokenizer.add_special_tokens(
-        [
-            AddedToken(shape, normalized=False, special=True)
-            for shape in special_token_shapes(template_literals)
-            if shape not in known
-        ]
-    )
-    return SegmentEncoder(tokenizer, source, approximate=True)
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[Tokenizer, list[AddedLiteral], Segments]:
+    tokenizer = _read(shipped_tokenizer(), _SHIPPED)
+    return tokenizer, added_literals(tokenizer), Segments()
 
 
 def _read(path: Path, source: str) -> Tokenizer:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from templatefix.errors import TargetError
@@ -48,35 +48,53 @@ class _Encoded:
     counts: list[int]
 
 
+@dataclass
+class Segments:
+    """What is known of segments: their ids, by whether they stand at a text's start."""
+
+    ids: dict[tuple[bool, str], Sequence[int]] = field(default_factory=dict)
+    characters: int = 0
+
+    def add(self, first: bool, segment: str, ids: Sequence[int]) -> None:
+        if self.characters > _CACHE_CHARACTERS:
+            self.forget()
+        self.characters += len(segment)
+        self.ids[first, segment] = ids
+
+    def forget(self) -> None:
+        self.ids.clear()
+        self.characters = 0
+
+
 class SegmentEncoder:
     """An :class:`~.encoder.Encoder` over a tokenizer of the ``tokenizers`` library."""
 
-    def __init__(self, tokenizer: Tokenizer, source: str, approximate: bool = False) -> None:
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        self.source = source
-        self.approximate = approximate
-        self.characters_encoded = 0
-        self._tokenizer = tokenizer
-        self._added = {
-            token_id: AddedLiteral(
-                token.content,
-                token_id,
-                token.lstrip,
-                token.rstrip,
-                token.single_word,
-                token.normalized,
-            )
-            for token_id, token in tokenizer.get_added_tokens_decoder().items()
-        }
-        self._remembered: deque[_Encoded] = deque(maxlen=_REMEMBERED_TEXTS)
-        self._cache: dict[tuple[bool, str], Sequence[int]] = {}
-        self._cached_characters = 0
-        self._splitter: Splitter | None = None
-        self._carrier: AddedLiteral | None = None
+    approximate = False
+    _anchor: str | None = None
+
+    def __init__(self, tokenizer: Tokenizer, source: str) -> None:
+        self._begin(tokenizer, source, added_literals(tokenizer), Segments())
         self._choose_method()
         self._anchor = self._choose_anchor()
         self._forget()
+
+    def _begin(
+        self,
+        tokenizer: Tokenizer,
+        source: str,
+        added: Iterable[AddedLiteral],
+        segments: Segments,
+    ) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self.source = source
+        self.characters_encoded = 0
+        self._tokenizer = tokenizer
+        self._added = {literal.token_id: literal for literal in added}
+        self._remembered: deque[_Encoded] = deque(maxlen=_REMEMBERED_TEXTS)
+        self._segments = segments
+        self._splitter: Splitter | None = None
+        self._carrier: AddedLiteral | None = None
 
     # Encoding
 
@@ -122,17 +140,15 @@ class SegmentEncoder:
 
     def _segment(self, segment: str, first: bool) -> Sequence[int]:
         """The ids of a stretch without plain added tokens, at the text's start or further on."""
-        key = (first or self._carrier is None, segment)
-        if key not in self._cache:
-            if self._cached_characters > _CACHE_CHARACTERS:
-                self._cache.clear()
-                self._cached_characters = 0
-            self._cached_characters += len(segment)
+        first = first or self._carrier is None
+        ids = self._segments.ids.get((first, segment))
+        if ids is None:
             if first or self._carrier is None:
-                self._cache[key] = self._give(segment)
+                ids = self._give(segment)
             else:
-                self._cache[key] = self._give(self._carrier.text + segment)[1:]
-        return self._cache[key]
+                ids = self._give(self._carrier.text + segment)[1:]
+            self._segments.add(first, segment, ids)
+        return ids
 
     def _give(self, text: str) -> list[int]:
         self.characters_encoded += len(text)
@@ -191,8 +207,8 @@ class SegmentEncoder:
 
     def _forget(self) -> None:
         self._remembered.clear()
-        self._cache.clear()
-        self._cached_characters = self.characters_encoded = 0
+        self._segments.forget()
+        self.characters_encoded = 0
 
     # Tokens
 
@@ -218,6 +234,46 @@ class SegmentEncoder:
     @property
     def _byte_level(self) -> bool:
         return "ByteLevel" in type(self._tokenizer.decoder).__name__
+
+
+class ShippedEncoder(SegmentEncoder):
+    """The shipped tokenizer with the special tokens of one template.
+
+    They are cut out of a text before the tokenizer sees it, so that the tokenizer itself, and
+    what it made of the segments between them, serves every template. How to encode need not be
+    tried out: the file is known to be byte-level, without a normalizer or a dummy space.
+    """
+
+    approximate = True
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        source: str,
+        added: Iterable[AddedLiteral],
+        segments: Segments,
+    ) -> None:
+        self._begin(tokenizer, source, added, segments)
+        self._ids = {literal.text: literal.token_id for literal in self._added.values()}
+        self._splitter = Splitter(self._added.values(), identity_normalizer=True)
+
+    def token_id(self, text: str) -> int | None:
+        return self._ids[text] if text in self._ids else super().token_id(text)
+
+
+def added_literals(tokenizer: Tokenizer) -> list[AddedLiteral]:
+    """The added tokens of a tokenizer."""
+    return [
+        AddedLiteral(
+            token.content,
+            token_id,
+            token.lstrip,
+            token.rstrip,
+            token.single_word,
+            token.normalized,
+        )
+        for token_id, token in tokenizer.get_added_tokens_decoder().items()
+    ]
 
 
 def _is_identity(tokenizer: Tokenizer) -> bool:

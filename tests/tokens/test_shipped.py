@@ -1,0 +1,52 @@
+"""The shipped tokenizer with a template's tokens encodes as if they had been added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer
+
+from templatefix.tokens import load_encoder
+from templatefix.tokens.fallback import shipped_tokenizer, special_token_shapes
+
+#: New ones, known ones, and some that begin alike.
+_SHAPES = ("<|turn|>", "<|turn", "<s>", "</s>", "<think>", "</think>", "[INST]", "[/INST]", "<a>")
+_TEXTS = st.lists(
+    st.sampled_from((*_SHAPES, "<|im_start|>", " ", "\n", "<", "<|", "user", "[", "é\u0301"))
+    | st.text()
+).map("".join)
+
+
+def with_tokens_added(literals: Sequence[str]) -> Tokenizer:
+    tokenizer = Tokenizer.from_file(str(shipped_tokenizer()))
+    shapes = [AddedToken(shape, normalized=False) for shape in special_token_shapes(literals)]
+    tokenizer.add_special_tokens(shapes)
+    return tokenizer
+
+
+@given(st.lists(st.sampled_from(_SHAPES)), st.lists(_TEXTS, min_size=1, max_size=3))
+def test_a_templates_tokens_are_encoded_as_if_they_had_been_added(
+    literals: list[str], texts: list[str]
+) -> None:
+    ours, theirs = load_encoder(None, literals), with_tokens_added(literals)
+    added = {token.content for token in theirs.get_added_tokens_decoder().values()}
+    assert ours.special_tokens() == added
+    for text in added:
+        assert ours.token_id(text) == theirs.token_to_id(text)
+    for text in texts:
+        assert ours.encode(text) == theirs.encode(text, add_special_tokens=False).ids
+
+
+def test_one_templates_tokens_are_not_anothers() -> None:
+    assert len(load_encoder(None, ["<|turn|>"]).encode("<|turn|>")) == 1
+    assert len(load_encoder(None, []).encode("<|turn|>")) > 1
+
+
+def test_the_second_template_finds_the_segments_of_the_first() -> None:
+    text = "Seventeen ferries leave the mouth of the Douro every morning."
+    load_encoder(None, ["<|turn|>"]).encode(f"<|turn|>{text}")
+    second = load_encoder(None, ["<s>"])
+    second.encode(f"<s>{text}")
+    assert second.characters_encoded == 0
