@@ -38,15 +38,15 @@ _ODD = (
 _NUMBERS = ("0", "1", "-1", "1.0", "1e3", "1E-2", "12345678901234567890", "0.1")
 
 
-def texts(markers: Sequence[str], least: int = 0) -> st.SearchStrategy[str]:
+def texts(markers: Sequence[str]) -> st.SearchStrategy[str]:
     """Short texts; ``markers`` are pieces that imitate the markup of a template."""
     fragments = st.sampled_from((*_WORDS, *_SPACES, *_ODD, *markers))
-    return st.lists(fragments, min_size=least, max_size=5).map("".join)
+    return st.lists(fragments, max_size=3).map("".join)
 
 
-def spoken(markers: Sequence[str]) -> st.SearchStrategy[str]:
-    """Texts with something to read in them."""
-    return texts(markers, 1).filter(lambda text: bool(text.strip()))
+def spoken(markers: Sequence[str], mark: str) -> st.SearchStrategy[str]:
+    """Texts around ``mark``, a word that tells them from all other texts of a conversation."""
+    return st.tuples(texts(markers), texts(markers)).map(mark.join)
 
 
 def _values() -> st.SearchStrategy[Any]:
@@ -82,27 +82,34 @@ def conversations(draw: st.DrawFn, markers: Sequence[str], tools: bool, system: 
     pending: tuple[ToolCall, ...] = ()
     opening: tuple[Message, ...] = ()
     if system and draw(st.booleans()):
-        opening = ({"role": "system", "content": draw(spoken(markers))},)
-    for _ in range(draw(st.integers(1, 3))):
-        new = opening + _said(draw, pending, markers)
+        opening = ({"role": "system", "content": draw(spoken(markers, "s0"))},)
+    count = draw(st.integers(1, 3))
+    for i in range(count):
+        new = opening + _said(draw, pending, markers, i)
         opening = ()
         pending = draw(_calls()) if tools and draw(st.booleans()) else ()
-        content = draw(texts(()) if pending else spoken(()))
-        reasoning = draw(st.one_of(spoken(()), st.none()))
-        turns.append(Turn(new, Answer(reasoning, content or None, pending)))
-    turns.append(Turn(_said(draw, pending, markers)))
+        answer = spoken((), f"a{i}")
+        content = draw(st.one_of(answer, st.none())) if pending else draw(answer)
+        reasoning = draw(st.one_of(spoken((), f"r{i}"), st.none()))
+        turns.append(Turn(new, Answer(reasoning, content, pending)))
+    turns.append(Turn(_said(draw, pending, markers, count)))
     return Scenario(
         "search", tuple(turns), core=False, tools=TOOLS if tools else None, reasoning="if-thinking"
     )
 
 
 def _said(
-    draw: st.DrawFn, pending: tuple[ToolCall, ...], markers: Sequence[str]
+    draw: st.DrawFn, pending: tuple[ToolCall, ...], markers: Sequence[str], number: int
 ) -> tuple[Message, ...]:
     """What comes next: the results of the calls that are open, else a user message."""
-    if pending:
-        return tuple(
-            {"role": "tool", "tool_call_id": i, "name": call.name, "content": draw(spoken(markers))}
-            for i, call in enumerate(pending)
-        )
-    return ({"role": "user", "content": draw(spoken(markers))},)
+    if not pending:
+        return ({"role": "user", "content": draw(spoken(markers, f"q{number}"))},)
+    return tuple(
+        {
+            "role": "tool",
+            "tool_call_id": i,
+            "name": call.name,
+            "content": draw(spoken(markers, f"t{number}{i}")),
+        }
+        for i, call in enumerate(pending)
+    )

@@ -38,12 +38,15 @@ _HARMLESS = frozenset({"TF105", "TF108", "TF301"})
 
 @dataclass
 class _Hunt:
-    """What is known already, and what one hunt has come upon."""
+    """What is known already, and what one hunt has come upon.
+
+    ``known`` are the guilty places, whatever their codes: one fault shows in many ways.
+    """
 
     subject: Subject
     witness: Witness
     block_size: int
-    known: set[tuple[str, tuple[int, int]]]
+    known: set[tuple[int, int]]
     crashes: set[tuple[str, int | None]]
     budget: int
     tried: dict[str, Break | Crashed | None] = field(default_factory=dict)
@@ -81,7 +84,7 @@ class _Hunt:
             return None
         guilty = blame(comparison, evidence, run.tools, self.witness)
         found = Break(run, comparison, code, detail, also, guilty)
-        return None if _place(key_of(found)) in self.known else found
+        return None if key_of(found)[2] in self.known else found
 
     def _faithful(self, run: Run) -> bool:
         """Whether the server's parsers find in every completion what it meant."""
@@ -124,7 +127,7 @@ def search(
         subject,
         witness_of(subject),
         block_size,
-        {_place(key_of(each)) for each in breaks},
+        {key_of(each)[2] for each in breaks},
         {(f.detail.partition(":")[0], f.line) for f in notes.findings if f.code == "TF203"},
         max_examples * TRIES,
     )
@@ -140,7 +143,7 @@ def search(
             shown = replace(notes.findings[-1], conversation=_conversation_of(scenario, kwargs))
             notes.findings[-1] = shown
             continue
-        hunt.known.add(_place(key_of(what)))
+        hunt.known.add(key_of(what)[2])
         merge(found, what, policy)
         key = key_of(what)
         found[key] = replace(found[key], conversation=_replayed(what.run))
@@ -203,10 +206,6 @@ def _markers(subject: Subject) -> tuple[str, ...]:
     found = [piece for piece in pieces if piece.startswith("<") and piece.endswith(">")]
     known = [tags.open, tags.close] if tags else []
     return tuple(sorted(p for p in {*found, *known} if p not in special and len(p) <= 24))[:12]
-
-
-def _place(key: Key) -> tuple[str, tuple[int, int]]:
-    return key[0], key[2]
 
 
 def _replayed(run: Run) -> dict[str, Any]:

@@ -132,7 +132,10 @@ def learn(rendered: str, shape: Answer, stops: Sequence[str], added: Iterable[st
             raise Unlearnable(f"{_describe(text)} is not printed")
         if rendered.find(text, start + 1) >= 0:
             raise Unlearnable(f"{_describe(text)} is printed twice")
-        slots.append((start, start + len(text), _slot(text, rendered, start)))
+        slot = _slot(text, rendered, start)
+        # A Python literal picks its quotes by what it holds: they are part of the slot.
+        quotes = 1 if slot.encode == "repr" else 0
+        slots.append((start - quotes, start + len(text) + quotes, slot))
     _check_order(slots, shape, rendered)
     slots.sort(key=lambda slot: slot[0])
     end, stop = _end(rendered, slots[-1][1] if slots else 0, stops, added)
@@ -202,7 +205,7 @@ _ENCODERS: dict[str, Callable[[str], str]] = {
     "raw": lambda text: text,
     "json": _json_inner,
     "json-twice": lambda text: _json_inner(_json_inner(text)),
-    "repr": lambda text: repr("'" + text)[2:-1] if '"' in text else repr(text)[1:-1],
+    "repr": repr,
 }
 
 

@@ -82,6 +82,7 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
         flip,
         printed_then,
         printed_now,
+        _piece_at(now, at - 1) if printed_now is not None and printed_now.start == at else None,
         after.messages,
         before.kwargs != after.kwargs,
     )
@@ -187,17 +188,27 @@ _LOSSY = frozenset(
 
 
 def _lossy(template: Template, piece: Piece) -> Span | None:
-    """The filter or method that changes what a piece prints, followed through assignments."""
-    for node in outline(template).sources(piece.span)[1]:
-        if isinstance(node, nodes.Filter) and node.name in _LOSSY:
-            return template.span(node)
-        if (
-            isinstance(node, nodes.Call)
-            and isinstance(node.node, nodes.Getattr)
-            and node.node.attr in _LOSSY
-        ):
-            return template.span(node)
-    return None
+    """The filter or method that changes what a piece prints, followed through assignments.
+
+    Of several the one that stands nearest before the printing: assignments run downwards.
+    """
+    found = [
+        template.span(node)
+        for node in outline(template).sources(piece.span)[1]
+        if _changes_text(node)
+    ]
+    before = [span for span in found if span.start <= piece.span.end]
+    return max(before or found, default=None)
+
+
+def _changes_text(node: nodes.Node) -> bool:
+    if isinstance(node, nodes.Filter):
+        return node.name in _LOSSY
+    return (
+        isinstance(node, nodes.Call)
+        and isinstance(node.node, nodes.Getattr)
+        and node.node.attr in _LOSSY
+    )
 
 
 def _inside(inner: Span, outer: Span) -> bool:
@@ -221,6 +232,7 @@ def _verdict(
     flip: _Flip | None,
     then: Piece | None,
     now: Piece | None,
+    ended: Piece | None,
     messages: Sequence[Message],
     kwargs_differ: bool,
 ) -> Blame:
@@ -238,9 +250,12 @@ def _verdict(
         return Blame(tuple(places), words)
     if shown_now is None:
         return Blame((), "no line can be blamed: the prompt ends here")
-    if now is not None and evidence.region == "completion" and not evidence.reasoning_is_gone:
-        span = _lossy(template, now)
-        if span is not None and span != now.span and not evidence.dropped_block:
+    if evidence.region == "completion" and not evidence.reasoning_is_gone:
+        # Where text is missing at the end, what printed too little stands before the divergence.
+        suspects = [piece for piece in (ended, now) if piece is not None]
+        spans = [span for piece in suspects if (span := _lossy(template, piece)) is not None]
+        span = next(iter(spans), None)
+        if span is not None and now is not None and span != now.span and not evidence.dropped_block:
             changed = location(template, span, "cause", "changes the text")
             shown = [place for place in (shown_now, shown_then) if place is not None]
             words = f"`{_short(changed.snippet)}` changes the text before it is printed"
