@@ -116,6 +116,24 @@ def test_answers_are_those_of_a_server(written: str, thinking: bool, answer: Ans
     assert got == answer
 
 
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("qwen3", Answer("rs", "ab")), ("deepseek_r1", Answer("r<|im_end|>s", "a<|im_end|>b"))],
+)
+def test_an_engine_drops_special_tokens_wherever_they_stand(name: str, answer: Answer) -> None:
+    text = "<think>r<|im_end|>s</think>a<|im_end|>b"
+    got = parse(
+        text,
+        REASONING[name],
+        None,
+        opened=False,
+        thinking=True,
+        tools=None,
+        special_tokens=("<|im_end|>", "</think>"),
+    )
+    assert got == answer
+
+
 def test_without_tools_an_engine_takes_a_call_out_of_the_content_all_the_same() -> None:
     call = TOOLS["qwen3_coder"].completion((ToolCall("f", "{}"),))
     text = f"<think>r</think>A\n{call}"

@@ -66,6 +66,8 @@ ARGUMENTS = (
     '{"text": "</think>"}',
     '{"name": "q", "text": ""}',
 )
+#: Special tokens that stand in the texts of the cases, by tokenizer.
+SPECIAL = {"qwen3": ("<|im_end|>", "<|vision_start|>")}
 FRAMES = ("", "ok", "ok\n", "\n\nok\n\n", "\n\n")
 
 
@@ -91,6 +93,7 @@ class Case:
             thinking=reasoning.enabled(self.kwargs) if reasoning else False,
             tools=self.tools,
             streaming=self.streaming,
+            special_tokens=SPECIAL.get(tokenizer_name(self.pair), ()),
         )
         calls = [[call.name, call.arguments] for call in answer.tool_calls]
         return _shown(answer.reasoning, answer.content, calls, self.streaming)
@@ -188,6 +191,17 @@ def call_texts(reasoning: ReasoningDialect | None, tool: ToolDialect) -> Iterato
                 yield f"{opening}r {content}{one}"
 
 
+def special_texts(pair: tuple[str | None, str | None]) -> Iterator[str]:
+    """Special tokens inside reasoning, content and arguments."""
+    reasoning, tool = dialects_of(pair)
+    for token in SPECIAL.get(tokenizer_name(pair), ()):
+        head = f"{reasoning.open}r{token}s{reasoning.close}" if reasoning else ""
+        yield f"{head}a{token}b"
+        if tool is not None:
+            call = ToolCall("ring", f'{{"text": "c{token}d"}}')
+            yield f"{head}a{token}b{tool.completion((call,))}"
+
+
 def odd_texts(reasoning: ReasoningDialect | None, tool: ToolDialect) -> Iterator[str]:
     """Cut, repeated, unknown and empty calls, text after a call, text that imitates markers."""
     if reasoning is not None and reasoning.name == "openai_gptoss":
@@ -228,6 +242,11 @@ def odd_texts(reasoning: ReasoningDialect | None, tool: ToolDialect) -> Iterator
 def cases_of(pair: tuple[str | None, str | None]) -> Iterator[Case]:
     reasoning, tool = dialects_of(pair)
     harmony = pair[0] == "openai_gptoss"
+    for text in special_texts(pair):
+        for kwargs in MODES[:2]:
+            yield Case(pair, text, kwargs)
+        if not NOT_STREAMED & set(pair):
+            yield Case(pair, text, {}, streaming=True)
     for kwargs in MODES[:1] if harmony else MODES:
         for text in reasoning_texts(reasoning) if reasoning else ():
             yield Case(pair, text, kwargs)

@@ -32,10 +32,12 @@ class Move:
 class Grammar:
     moves: Mapping[tuple[State, str], Move]
     reasoning_tags: tuple[str, ...] = ()
+    tags: tuple[str, ...] = field(init=False, repr=False)  # the longest first
     pattern: re.Pattern[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        tags = sorted({tag for _, tag in self.moves}, key=len, reverse=True)
+        tags = tuple(sorted({tag for _, tag in self.moves}, key=len, reverse=True))
+        object.__setattr__(self, "tags", tags)
         object.__setattr__(self, "pattern", re.compile(f"({'|'.join(map(re.escape, tags))})"))
 
 

@@ -65,6 +65,17 @@ class ReasoningDialect:
     streamed: Splitter | None = field(default=None, repr=False)  # where a stream differs
     unwrap: Callable[[str], str | None] | None = field(default=None, repr=False)  # ... and back
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The parser's own markers, which are never dropped as special tokens."""
+        own = self.split.interrupters if isinstance(self.split, Tagged) else ()
+        return (self.open, self.close, *own)
+
+    @property
+    def off_is_whole(self) -> bool:
+        """Whether a parser that is switched off hands the completion on untouched."""
+        return not isinstance(self.streamed, Tagged) or self.streamed.whole_when_off
+
     def enabled(self, kwargs: Mapping[str, Any]) -> bool:
         """Whether this parser splits reasoning off in a request with these kwargs."""
         return self.switch(kwargs)

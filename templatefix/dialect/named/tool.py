@@ -33,6 +33,7 @@ class ToolDialect:
     parser: str = ""  # the vLLM --tool-call-parser; the name unless a parser reads two layouts
     losses: tuple[str, ...] = ()
     engine: bool = False  # built on vLLM's parser engine, so it also reads content without tools
+    tags: tuple[str, ...] = ()  # the engine's own markers, which are never dropped as special
     tags_need_thinking: bool = False  # with thinking off, reasoning tags in content are text
     strips_content: bool = False  # whitespace around content is lost beside calls (not streamed)
 

@@ -279,4 +279,12 @@ _BY_NAME.update({name: replace(_BY_NAME[same], name=name) for name, same in _SAM
 _BY_NAME["glm47"] = replace(_BY_NAME["glm45"], name="glm47", write=pair_writer(""), gap="")
 _BY_NAME["ling3"] = replace(_BY_NAME["glm45"], name="ling3")
 
-TOOLS: Mapping[str, ToolDialect] = MappingProxyType(_BY_NAME)
+
+def _with_tags(dialect: ToolDialect) -> ToolDialect:
+    own = dialect.read.grammar.tags if isinstance(dialect.read, EngineReader) else ()
+    return replace(dialect, tags=(dialect.open, *own))
+
+
+TOOLS: Mapping[str, ToolDialect] = MappingProxyType(
+    {name: _with_tags(dialect) for name, dialect in _BY_NAME.items()}
+)

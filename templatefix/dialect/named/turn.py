@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 from ..answer import Answer
 from .harmony import parse_harmony, write_harmony_turn
 from .reasoning import ReasoningDialect
@@ -18,22 +21,33 @@ def parse(
     thinking: bool,
     tools: Tools,
     streaming: bool = False,
+    special_tokens: Collection[str] = (),
 ) -> Answer:
     """The answer that vLLM 0.32.0 returns for a completion without its stop token.
 
     ``opened``: the generation prompt printed the opening tag. ``thinking``: what
     ``reasoning.enabled(kwargs)`` says of the request. ``tools``: the request's tools; without any,
     the answer has no calls, yet an engine-based parser still takes their text out of the content.
-    ``streaming``: the fields that a client puts together from a stream.
+    ``streaming``: the fields that a client puts together from a stream. ``special_tokens``: the
+    texts of the tokenizer's special tokens (not of all added tokens), which an engine-based parser
+    drops wherever they stand.
     """
     if _harmony(reasoning, tool):
         return parse_harmony(completion, tools=tools if tool else None, streaming=streaming)
+    dropped = set(special_tokens).difference(
+        reasoning.tags if reasoning else (), tool.tags if tool else ()
+    )
     thought: str | None = None
     rest: str | None = completion
     if reasoning is not None:
+        whole = completion
+        if reasoning.engine and (thinking or not reasoning.off_is_whole) and not streaming:
+            whole = _without(completion, dropped)
         thought, rest = reasoning.parse(
-            completion, opened=opened, thinking=thinking, streaming=streaming
+            whole, opened=opened, thinking=thinking, streaming=streaming
         )
+        if reasoning.engine and thought:
+            thought = _without(thought, dropped) or None
     engine = (reasoning is None or reasoning.engine) and (tool is None or tool.engine)
     if tool is None or not (tools or engine):
         if reasoning is not None and reasoning.unwrap and rest is not None and not tools:
@@ -41,8 +55,9 @@ def parse(
         return Answer(thought, rest)
     # Reasoning tags in content vanish in the tool pass, too, unless nobody asked for reasoning.
     tags_are_text = reasoning is None or (not thinking and tool.tags_need_thinking)
-    content, calls = tool.parse(rest or "", tools, streaming=streaming, tags_are_text=tags_are_text)
-    if not calls and not engine and tool.engine:
+    text = _without(rest or "", dropped) if tool.engine else rest or ""
+    content, calls = tool.parse(text, tools, streaming=streaming, tags_are_text=tags_are_text)
+    if not calls and not engine and tool.engine and not streaming:
         content = rest  # an older reasoning parser beside it: the text stays whole
     if not content and tools and (engine or rest is None):
         content = None
@@ -84,7 +99,14 @@ def completion(
 def losses(reasoning: ReasoningDialect | None, tool: ToolDialect | None) -> tuple[str, ...]:
     """What no client can replay, in words."""
     found = [*(reasoning.losses if reasoning else ()), *(tool.losses if tool else ())]
+    if (reasoning is not None and reasoning.engine) or (tool is not None and tool.engine):
+        found.append("the texts of special tokens, wherever they stand")
     return tuple(dict.fromkeys(found))
+
+
+def _without(text: str, dropped: Collection[str]) -> str:
+    longest_first = sorted(dropped, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), "", text) if dropped else text
 
 
 def _harmony(reasoning: ReasoningDialect | None, tool: ToolDialect | None) -> bool:
