@@ -13,6 +13,7 @@ from .reasoning import (
     ReasoningDialect,
     Spelling,
     Tagged,
+    always,
     first_lines_dropped,
     split_at_first_close,
     split_by_answer_tags,
@@ -142,7 +143,7 @@ _ALL = (
         NEMOTRON_V3,
         name="step3p5",
         split=_QWEN_RSTRIP,
-        switch=lambda kwargs: True,
+        switch=always,
     ),
     replace(
         NEMOTRON_V3,
@@ -161,7 +162,7 @@ _ALL = (
         name="minimax_m2",
         split=Tagged(OPEN, CLOSE, interrupters=("<minimax:tool_call>",)),
         spelling=Spelling("\n", "\n", "\n\n"),
-        switch=lambda kwargs: True,
+        switch=always,
     ),
     replace(
         KIMI_K2,
