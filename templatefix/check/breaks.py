@@ -44,7 +44,7 @@ def classified(runs: Sequence[Run], subject: Subject) -> list[Break]:
                 continue
             evidence = gather(comparison, canonical_reuse(comparison, subject.encoder))
             code, detail, also = classify(evidence)
-            if run.plan.replay == "verbatim":
+            if run.plan.replay == "verbatim" and code in ("TF104", "TF106"):
                 code, detail, also = "TF301", "separator", (code, *also)
             kind = _kind(run, comparison, code, detail)
             if kind not in blamed:

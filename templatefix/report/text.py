@@ -184,7 +184,7 @@ def _finding(finding: Finding, report: Report, style: TextStyle) -> list[str]:
     room = style.width - len(indent)
     for line in code_frame(finding.locations, report.source, room):
         lines.append(indent + style.paint(line.text, line.kind))
-    if finding.explanation and finding.explanation != finding.message:
+    if _says_more(finding):
         lines += style.wrap(finding.explanation)
     if finding.divergence is not None:
         for line in divergence_lines(finding.divergence, room):
@@ -201,6 +201,13 @@ def _finding(finding: Finding, report: Report, style: TextStyle) -> list[str]:
         fix = style.wrap(f"{finding.fix.text}{unsafe}", "        ", "   fix: ")
         lines += [style.paint(line, "fix") for line in fix]
     return lines
+
+
+def _says_more(finding: Finding) -> bool:
+    """Whether the explanation is not yet said by the message or the note beside the caret."""
+    note = finding.locations[0].note if finding.locations else ""
+    said = finding.explanation in ("", finding.message) or (note and note in finding.explanation)
+    return not said
 
 
 def _circumstances(finding: Finding) -> str:
