@@ -49,6 +49,9 @@ def classified(runs: Sequence[Run], subject: Subject) -> list[Break]:
             kind = _kind(run, comparison, code, detail)
             if kind not in blamed:
                 blamed[kind] = blame(comparison, evidence, run.tools, witness)
+                if code == "TF301":
+                    words = subject.author.parsers.loss(detail)
+                    blamed[kind] = replace(blamed[kind], explanation=words)
             found.append(Break(run, comparison, code, detail, also, blamed[kind]))
     return found
 
@@ -130,7 +133,7 @@ def merge(found: dict[Key, Finding], each: Break, policy: str) -> None:
         rule.name,
         severity_of(code, run.plan.core, policy),
         "medium" if run.completion in ("markers", "unknown") else "high",
-        rule.summary,
+        each.blame.explanation if code == "TF301" else rule.summary,
         detail=detail,
         also=also,
         run_ids=(run.plan.id,),

@@ -102,6 +102,31 @@ class Parsers:
             and (self.reasoning is None or _bare(parsed.reasoning) == _bare(meant.reasoning))
         )
 
+    def loss(self, field: str) -> str:
+        """What of a field these parsers do not hand on, in words.
+
+        ``field`` is ``reasoning``, ``content`` or ``separator``, the whitespace before a call.
+        """
+        if field == "separator" and self.tool is not None:
+            words = (
+                f"the {self.tool.name} parser leaves the whitespace between content and a call in "
+                "the content, and the template prints its own after it"
+            )
+            if any("stream" in each for each in self.tool.losses):
+                words += "; what this parser returns differs between streaming and not"
+            return words
+        tells_reasoning = field == "reasoning" and self.reasoning is not None
+        parser = self.reasoning if tells_reasoning else self.tool or self.reasoning
+        if parser is None:
+            return f"the server changes the {field} before the client gets it"
+        losses = named.losses(
+            self.reasoning if tells_reasoning else None, None if tells_reasoning else self.tool
+        )
+        known = "; ".join(losses) or "outer whitespace"
+        return (
+            f"the {parser.name} parser does not hand on the {field} as written; it loses: {known}"
+        )
+
     def _parse(
         self,
         completion: str,

@@ -64,16 +64,16 @@ class Evidence:
         return self.calls is not None and _lacks(self, self.calls)
 
     @property
-    def lost_by_parser(self) -> bool:
-        """Whether what the stream holds at the divergence never reached the client."""
+    def lost_by_parser(self) -> str | None:
+        """The field whose text at the divergence never reached the client, if there is one."""
         if not self.current or self.answer is None or self.region != "completion":
-            return False
+            return None
         received = (self.answer.reasoning or "", self.answer.content or "")
-        for span in (self.reasoning, self.content):
+        for field, span in (("reasoning", self.reasoning), ("content", self.content)):
             if span is not None and span[0] <= self.at <= span[1]:
                 text = self.stream_part[slice(*span)]
-                return not any(text in field for field in received)
-        return False
+                return None if any(text in each for each in received) else field
+        return None
 
     @property
     def dropped_block(self) -> bool:

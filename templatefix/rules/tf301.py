@@ -5,7 +5,7 @@ from templatefix.rules.rule import Rule
 
 
 def _holds(evidence: Evidence) -> str | None:
-    return "" if evidence.lost_by_parser else None
+    return evidence.lost_by_parser
 
 
 RULE = Rule(
