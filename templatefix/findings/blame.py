@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from jinja2 import nodes
 
+from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Message
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Kwargs, Server, Tools
+from templatefix.dialect.layout import leaves
 from templatefix.findings.evidence import Evidence
 from templatefix.findings.finding import Location
 from templatefix.findings.outline import outline
@@ -73,6 +75,8 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
     printed_then = _printed_then(before.stream, at, asked, told)
     flip = None
     for then, message in _views(evidence, before.messages, asked, told, printed_now):
+        if common_prefix(then.text, before.stream) <= at and not _reasons(then, evidence):
+            continue  # what is lost now was lost then: nothing that flipped since is the cause
         flip = _flip(witness.template, then, now, message, (printed_then, printed_now))
         if flip is not None:
             break
@@ -142,16 +146,32 @@ def _flip(
         if earlier.outcome != later.outcome:
             flips.append(_Flip(earlier.span, earlier.outcome))
             break
-    # Beyond the first flip the paths part: conditions are compared by where they stand.
-    outcomes = {branch.span: branch.outcome for branch in ours}
+    # Beyond the first flip the paths part: conditions are compared by where they stand, and those
+    # in an inner loop round by round.
+    earlier_rounds, later_rounds = _rounds(ours), _rounds(theirs)
     flips += [
-        _Flip(branch.span, outcomes[branch.span])
-        for branch in theirs
-        if branch.span in outcomes and outcomes[branch.span] != branch.outcome
+        _Flip(span, was)
+        for span, outcomes in later_rounds.items()
+        for was, now_is in zip(earlier_rounds.get(span, ()), outcomes, strict=False)
+        if was != now_is
     ]
     around = [flip for flip in flips if _encloses(template, flip.span, pieces)]
     feeding = [flip for flip in flips if _feeds(template, flip.span, pieces)]
     return next(iter(around or feeding), None)
+
+
+def _reasons(view: Trace, evidence: Evidence) -> bool:
+    """Whether a rendering shows the reasoning that is gone, if without whitespace around it."""
+    if not evidence.reasoning_is_gone or evidence.reasoning is None:
+        return False
+    return evidence.stream_part[slice(*evidence.reasoning)].strip() in view.text
+
+
+def _rounds(branches: Sequence[Branch]) -> dict[Span, list[bool]]:
+    found: dict[Span, list[bool]] = {}
+    for branch in branches:
+        found.setdefault(branch.span, []).append(branch.outcome)
+    return found
 
 
 def _branches(trace: Trace, message: int) -> list[Branch]:
@@ -187,28 +207,46 @@ _LOSSY = frozenset(
 )
 
 
-def _lossy(template: Template, piece: Piece) -> Span | None:
+#: Of these, those that take whitespace off the ends, or the characters that they are given.
+_STRIPS = frozenset("trim strip lstrip rstrip".split())
+
+
+def _lossy(template: Template, piece: Piece, missing: str, said: str) -> Span | None:
     """The filter or method that changes what a piece prints, followed through assignments.
 
     Of several the one that stands nearest before the printing: assignments run downwards.
+    ``missing`` is the character that the stream holds where the prompt leaves it, ``said`` what
+    the client sent back.
     """
     found = [
         template.span(node)
         for node in outline(template).sources(piece.span)[1]
-        if _changes_text(node)
+        if _changes_text(node, missing, said)
     ]
     before = [span for span in found if span.start <= piece.span.end]
     return max(before or found, default=None)
 
 
-def _changes_text(node: nodes.Node) -> bool:
+def _changes_text(node: nodes.Node, missing: str, said: str) -> bool:
     if isinstance(node, nodes.Filter):
-        return node.name in _LOSSY
-    return (
-        isinstance(node, nodes.Call)
-        and isinstance(node.node, nodes.Getattr)
-        and node.node.attr in _LOSSY
-    )
+        name, arguments = node.name, node.args
+    elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
+        name, arguments = node.node.attr, node.args
+    else:
+        return False
+    given = arguments[0].value if arguments and isinstance(arguments[0], nodes.Const) else None
+    if name not in _STRIPS:
+        # A text that does not hold what is split off or replaced comes out as it went in.
+        return name in _LOSSY and (given is None or str(given) in said)
+    if not arguments:
+        return missing.isspace()
+    return given is None or missing in str(given)
+
+
+def _said(answer: Answer | None) -> str:
+    if answer is None:
+        return ""
+    return "\n".join((answer.reasoning or "", answer.content or "", *leaves(answer)))
 
 
 def _inside(inner: Span, outer: Span) -> bool:
@@ -253,7 +291,13 @@ def _verdict(
     if evidence.region == "completion" and not evidence.reasoning_is_gone:
         # Where text is missing at the end, what printed too little stands before the divergence.
         suspects = [piece for piece in (ended, now) if piece is not None]
-        spans = [span for piece in suspects if (span := _lossy(template, piece)) is not None]
+        missing = evidence.stream_part[evidence.at : evidence.at + 1]
+        said = _said(evidence.answer)
+        spans = [
+            span
+            for piece in suspects
+            if (span := _lossy(template, piece, missing, said)) is not None
+        ]
         span = next(iter(spans), None)
         if span is not None and now is not None and span != now.span and not evidence.dropped_block:
             changed = location(template, span, "cause", "changes the text")
