@@ -10,6 +10,7 @@ from templatefix.check.outcome import report, sha256, unparsable
 from templatefix.check.prompts import of_names, of_prompt
 from templatefix.check.runs import make_run, modes_of, plans
 from templatefix.check.search import search
+from templatefix.check.static import of_tree
 from templatefix.check.subject import Subject, prepare
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
@@ -62,4 +63,5 @@ def check(
         *of_prompt(subject, notes),
         *of_names(subject, options),
     ]
+    findings += of_tree(subject, options, notes, findings)
     return report(subject, options, policy, notes, findings)

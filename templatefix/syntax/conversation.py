@@ -118,7 +118,7 @@ def find_conversation(template: Template) -> Conversation:
             calls.setdefault(node.name, [])
         elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
             calls.setdefault(node.node.name, []).append(node)
-    printing = tuple(loop for loop in loops if loop.find(nodes.Output) is not None)
+    printing = tuple(loop for loop in loops if any(map(_prints, loop.find_all(nodes.Output))))
     return Conversation(template, flow, frozenset(names), loops, printing, calls)
 
 
@@ -138,6 +138,20 @@ def _holds(flow: Flow, expression: nodes.Node, names: Set[Variable]) -> bool:
         elif isinstance(node, nodes.CondExpr):
             stack.extend(part for part in (node.expr1, node.expr2) if part is not None)
     return False
+
+
+def _prints(output: nodes.Output) -> bool:
+    """Whether an output prints text: a loop that only raises has checked the roles, no more."""
+    return any(
+        part.data.strip()
+        if isinstance(part, nodes.TemplateData)
+        else not (
+            isinstance(part, nodes.Call)
+            and isinstance(part.node, nodes.Name)
+            and part.node.name == "raise_exception"
+        )
+        for part in output.nodes
+    )
 
 
 def _counts(flow: Flow, node: nodes.Node, names: Set[Variable]) -> bool:

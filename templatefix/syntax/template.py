@@ -87,6 +87,11 @@ class Template:
         start, end = self.span(node)
         return self.text[start:end]
 
+    def tokens(self) -> Iterator[tuple[str, str, Span]]:
+        """The kind, the text and the place of each token: for what the tree does not keep."""
+        for (_, kind, value), span in zip(self._raw.tokens, self._raw.spans, strict=True):
+            yield kind, value, span
+
     def position(self, offset: int) -> Position:
         """The 1-based line and column of a character."""
         return self.lines.position(offset)

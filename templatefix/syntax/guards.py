@@ -1,0 +1,115 @@
+"""The conditions under which a part of a template is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jinja2 import nodes
+
+from templatefix.syntax.template import Template
+
+
+class Guard(NamedTuple):
+    """A condition around a node, and whether it holds there."""
+
+    test: nodes.Node
+    holds: bool
+
+
+def guards(template: Template, node: nodes.Node) -> Iterator[Guard]:
+    """The conditions around a node from the inside out, up to the macro that holds it."""
+    place = template.parents[id(node)]
+    while place.parent is not None and not isinstance(place.parent, nodes.Template):
+        parent, field = place.parent, place.field
+        if isinstance(parent, nodes.Macro):
+            return
+        if isinstance(parent, nodes.CondExpr) and field != "test":
+            yield Guard(parent.test, field == "expr1")
+        elif isinstance(parent, (nodes.And, nodes.Or)) and field == "right":
+            yield Guard(parent.left, isinstance(parent, nodes.And))
+        elif isinstance(parent, nodes.For) and field == "body" and parent.test is not None:
+            yield Guard(parent.test, True)
+        elif isinstance(parent, nodes.If) and field != "test":
+            yield Guard(parent.test, field == "body")
+            for branch in parent.elif_ if field != "body" else ():
+                if branch is place.node:
+                    break
+                yield Guard(branch.test, False)
+        place = template.parents[id(parent)]
+
+
+def facts(template: Template, node: nodes.Node) -> Iterator[Guard]:
+    """What holds where a node is reached: the guards, taken apart as far as logic allows."""
+    stack = list(guards(template, node))
+    while stack:
+        test, holds = stack.pop()
+        if isinstance(test, nodes.Not):
+            stack.append(Guard(test.node, not holds))
+        elif isinstance(test, nodes.And if holds else nodes.Or):
+            stack += [Guard(test.left, holds), Guard(test.right, holds)]
+        else:
+            yield Guard(test, holds)
+
+
+def roles(template: Template, node: nodes.Node) -> frozenset[str] | None:
+    """The roles that the message may have where a node is reached; None where nothing tells."""
+    found: frozenset[str] | None = None
+    for test, holds in facts(template, node):
+        named = _roles_in(test) if holds else None
+        if named is not None:
+            found = named if found is None else found & named
+    return found
+
+
+def _roles_in(test: nodes.Node) -> frozenset[str] | None:
+    """``message.role == "user" or ...``: the roles of which a condition requires one."""
+    if isinstance(test, nodes.Or):
+        left, right = _roles_in(test.left), _roles_in(test.right)
+        return None if left is None or right is None else left | right
+    if isinstance(test, nodes.And):
+        left, right = _roles_in(test.left), _roles_in(test.right)
+        return left if right is None else right if left is None else left & right
+    if not isinstance(test, nodes.Compare) or len(test.ops) != 1:
+        return None
+    operand = test.ops[0]
+    subject = test.expr
+    while isinstance(subject, nodes.Filter) and subject.node is not None:
+        subject = subject.node
+    if not _is_role(subject):
+        return None
+    if operand.op == "eq" and isinstance(operand.expr, nodes.Const):
+        return frozenset({str(operand.expr.value)})
+    if operand.op == "in" and isinstance(operand.expr, (nodes.List, nodes.Tuple)):
+        items = operand.expr.items
+        if all(isinstance(item, nodes.Const) for item in items):
+            return frozenset(str(item.value) for item in items if isinstance(item, nodes.Const))
+    return None
+
+
+def _is_role(node: nodes.Node) -> bool:
+    """``message.role``, and not the role of its neighbour."""
+    return field_of(node) == "role" and isinstance(node.node, nodes.Name)  # type: ignore[attr-defined]
+
+
+def field_of(node: nodes.Node) -> str | None:
+    """The key that ``x.key``, ``x['key']`` or ``x.get('key')`` reads."""
+    if isinstance(node, nodes.Getattr):
+        return node.attr
+    if isinstance(node, nodes.Getitem):
+        return _text(node.arg)
+    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
+        return _text(node.args[0]) if node.node.attr == "get" and node.args else None
+    return None
+
+
+def _text(node: nodes.Node) -> str | None:
+    return node.value if isinstance(node, nodes.Const) and isinstance(node.value, str) else None
+
+
+def loop_around(template: Template, node: nodes.Node) -> nodes.Node:
+    """The innermost loop or macro around a node, else the whole template."""
+    parent = template.parents[id(node)].parent
+    while parent is not None and not isinstance(parent, (nodes.For, nodes.Macro, nodes.Template)):
+        parent = template.parents[id(parent)].parent
+    return template.ast if parent is None else parent

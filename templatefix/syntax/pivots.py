@@ -1,0 +1,216 @@
+"""The expressions at which the text turns: where an influence decides what is printed.
+
+``dependences`` follows an influence as far as it may reach. What a reader wants to see is where it
+comes in: the condition over ``ns.last_query_index``, not the output of a macro three calls away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jinja2 import nodes
+
+from templatefix.syntax.dataflow import Dependence, Influence, Origin, Where, dependences
+from templatefix.syntax.flow import Flow, Variable
+from templatefix.syntax.guards import facts, guards
+from templatefix.syntax.lookahead import is_settled
+from templatefix.syntax.span import Span
+from templatefix.syntax.template import Template
+
+#: Assignments that are followed back from an output. Farther away it is anybody's guess.
+_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """``at`` is the deciding expression; ``outputs`` is what it decides on, by their spans."""
+
+    influence: Influence
+    at: Span
+    where: Where
+    origins: tuple[Origin, ...]
+    outputs: tuple[Span, ...]
+
+
+def pivots(template: Template) -> tuple[Pivot, ...]:
+    """Where influences that matter for reuse come in, in the order of the source.
+
+    Left out is what never shows: text that only ``raise_exception`` gets, the generation prompt
+    itself, and conditions that come out alike for the newest message and for the same message
+    in history.
+    """
+    search = _Search(template)
+    found: dict[tuple[Influence, Span, Where], tuple[set[Origin], set[Span]]] = {}
+    for dependence in dependences(template):
+        outputs = [span for span in dependence.outputs if search.is_shown(span)]
+        origins = [origin for origin in dependence.origins if search.matters(origin)]
+        if not outputs or not origins:
+            continue
+        for at, near in search.pivots(dependence, origins):
+            key = (dependence.influence, at, dependence.where)
+            known = found.setdefault(key, (set(), set()))
+            known[0].update(near)
+            known[1].update(outputs)
+    return tuple(
+        Pivot(influence, at, where, tuple(sorted(origins, key=_by_span)), tuple(sorted(outputs)))
+        for (influence, at, where), (origins, outputs) in sorted(
+            found.items(), key=lambda item: (item[0][1], item[0][0], item[0][2])
+        )
+    )
+
+
+def _by_span(origin: Origin) -> tuple[Span, str]:
+    return origin.span, origin.name
+
+
+class _Search:
+    def __init__(self, template: Template) -> None:
+        self.template = template
+        self.flow = Flow(template)
+        self.edges: dict[Variable, list[nodes.Node]] = {}
+        for target, value in self.flow.edges():
+            self.edges.setdefault(target, []).append(value)
+        self.expressions: dict[Span, nodes.Node] = {}
+        self.printed: dict[Span, nodes.Node] = {}
+        for node, parent, _ in template.places:
+            if isinstance(node, nodes.Expr):
+                self.expressions.setdefault(template.span(node), node)
+            if isinstance(parent, nodes.Output):
+                self.printed[template.span(node)] = node
+
+    def is_shown(self, output: Span) -> bool:
+        """Whether an output is part of the conversation's text."""
+        node = self.printed.get(output)
+        if node is None:
+            return False
+        if isinstance(node, nodes.TemplateData):
+            if not node.data.strip():
+                return False
+        elif isinstance(node, nodes.Call) and getattr(node.node, "name", "") == "raise_exception":
+            return False
+        return not any(
+            isinstance(test, nodes.Name) and test.name == "add_generation_prompt"
+            for test, _ in facts(self.template, node)
+        )
+
+    def matters(self, origin: Origin) -> bool:
+        """Whether an origin can differ between two requests of one conversation."""
+        if origin.influence is not Influence.LATER_MESSAGES:
+            return True
+        node = self.expressions.get(origin.span)
+        if node is None:
+            return True
+        parent = self.template.parents[id(node)].parent
+        if isinstance(node, nodes.Filter) and node.name in ("length", "count"):
+            return not self._is_always_alike(node, parent)
+        if isinstance(node, nodes.Getitem):
+            return not self._asks_for_answer(node, parent)
+        return True
+
+    def _is_always_alike(self, node: nodes.Node, parent: nodes.Node | None) -> bool:
+        """``messages | length > 0``, and ``range(messages | length)`` which only counts."""
+        if isinstance(parent, nodes.Compare):
+            others = [parent.expr, *(operand.expr for operand in parent.ops)]
+        elif isinstance(parent, nodes.Operand):
+            compare = self.template.parents[id(parent)].parent
+            others = [compare.expr] if isinstance(compare, nodes.Compare) else []
+        else:
+            return (
+                isinstance(parent, nodes.Call)
+                and isinstance(parent.node, nodes.Name)
+                and parent.node.name == "range"
+                and len(parent.args) == 1
+            ) or isinstance(parent, (nodes.If, nodes.Not))
+        return any(
+            isinstance(other, nodes.Const) and isinstance(other.value, int) and other.value <= 1
+            for other in others
+        )
+
+    def _asks_for_answer(self, node: nodes.Node, parent: nodes.Node | None) -> bool:
+        """``messages[-1].role == "assistant"``: a request that is to be answered ends otherwise."""
+        grandparent = self.template.parents[id(parent)].parent if parent is not None else None
+        return (
+            isinstance(parent, (nodes.Getattr, nodes.Getitem))
+            and isinstance(grandparent, nodes.Compare)
+            and len(grandparent.ops) == 1
+            and isinstance(grandparent.ops[0].expr, nodes.Const)
+            and grandparent.ops[0].expr.value == "assistant"
+        )
+
+    def pivots(
+        self, dependence: Dependence, origins: list[Origin]
+    ) -> Iterator[tuple[Span, list[Origin]]]:
+        """The expressions through which the origins come, and which of them each brings."""
+        start = self.expressions.get(dependence.at)
+        if start is None:
+            return
+        queue: list[tuple[nodes.Node, int]] = [(start, _STEPS)]
+        seen: set[int] = set()
+        while queue:
+            expression, steps = queue.pop()
+            if id(expression) in seen:
+                continue
+            seen.add(id(expression))
+            near = self._near(expression, origins)
+            if near:
+                if not self._is_settled(expression, near):
+                    yield self.template.span(expression), near
+                continue
+            if steps:
+                queue += [(each, steps - 1) for each in self._sources(expression, origins)]
+
+    def _near(self, expression: nodes.Node, origins: list[Origin]) -> list[Origin]:
+        """The origins that stand in an expression, or fill a namespace's attribute it reads."""
+        start, end = self.template.span(expression)
+        read = {
+            f"{variable[0]}.{variable[1]}"
+            for node in (expression, *expression.find_all(nodes.Getattr))
+            if (variable := self.flow.variable(node)) is not None
+        }
+        return [
+            origin
+            for origin in origins
+            if (start <= origin.span.start and origin.span.end <= end) or origin.name in read
+        ]
+
+    def _sources(self, expression: nodes.Node, origins: list[Origin]) -> Iterator[nodes.Node]:
+        """What fills the variables that an expression reads, and the conditions of doing so."""
+        for node in (expression, *expression.find_all(nodes.Expr)):
+            variable = self.flow.variable(node)
+            for value in self.edges.get(variable, ()) if variable is not None else ():
+                parent = self.template.parents[id(value)].parent
+                if isinstance(parent, (nodes.Call, nodes.Keyword)):
+                    # An argument of a macro: only what stands there itself comes in by it.
+                    if self._near(value, origins):
+                        yield value
+                    continue
+                yield value
+                for test, _ in guards(self.template, value):
+                    if self._near(test, origins):
+                        yield test
+
+    def _is_settled(self, expression: nodes.Node, near: list[Origin]) -> bool:
+        if near[0].influence is not Influence.LATER_MESSAGES:
+            return False
+        if any(self._is_constant(part) for part in _conjuncts(expression)):
+            return True
+        return is_settled(self.template, expression)
+
+    def _is_constant(self, part: nodes.Node) -> bool:
+        """``not add_generation_prompt``: servers always ask for one."""
+        return (
+            isinstance(part, nodes.Not)
+            and isinstance(part.node, nodes.Name)
+            and part.node.name == "add_generation_prompt"
+        )
+
+
+def _conjuncts(expression: nodes.Node) -> Iterator[nodes.Node]:
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, nodes.And):
+            stack += [node.left, node.right]
+        else:
+            yield node
