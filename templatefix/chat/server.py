@@ -27,7 +27,10 @@ class Server:
         self.renderer = renderer
         self.content_format: ContentFormat = content_format
         self.knows_developer = knows_developer
-        self._prompts: dict[str, str | Refused | Crashed] = {}
+        self._prompts: dict[object, str | Refused | Crashed] = {}
+        # Conversations share their messages: each is spelt out once, and kept with its spelling,
+        # so that its identity stays its own.
+        self._spelled: dict[int, tuple[object, str]] = {}
 
     @property
     def renders(self) -> int:
@@ -59,8 +62,12 @@ class Server:
         clock: datetime = PINNED_CLOCK,
     ) -> str:
         """The text of the prompt for a request."""
-        key = json.dumps(
-            (list(messages), list(tools or ()), dict(kwargs), generation_prompt, clock.isoformat())
+        key = (
+            tuple(map(self._spelling, messages)),
+            tuple(map(self._spelling, tools or ())),
+            json.dumps(dict(kwargs)),
+            generation_prompt,
+            clock,
         )
         known = self._prompts.get(key)
         if known is None:
@@ -75,3 +82,10 @@ class Server:
         if isinstance(known, str):
             return known
         raise known
+
+    def _spelling(self, message: Message) -> str:
+        """The message as JSON. Nobody changes a message that has been sent."""
+        known = self._spelled.get(id(message))
+        if known is None:
+            known = self._spelled[id(message)] = (message, json.dumps(message))
+        return known[1]
