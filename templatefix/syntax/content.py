@@ -26,16 +26,18 @@ class _NoPlainName(Exception):
 def content_format(template: Template) -> ContentFormat:
     """``"openai"`` for lists of parts, ``"string"`` for texts."""
     try:
-        return "openai" if _loops_over_content(template.ast) else "string"
+        return "openai" if _loops_over_content(template) else "string"
     except _NoPlainName:
         return "string"
 
 
-def _loops_over_content(root: nodes.Template) -> bool:
-    messages = _message_names(root)
-    by_macro = _macro_loops(root, messages)
-    # Jinja's own order of search decides which loop vLLM meets first.
-    for loop in root.find_all(nodes.For):
+def _loops_over_content(template: Template) -> bool:
+    # vLLM walks the tree with Jinja's search; for statements that is the order of the source.
+    found = [place.node for place in template.places]
+    loops = [node for node in found if isinstance(node, nodes.For)]
+    messages = _message_names(found, loops)
+    by_macro = _macro_loops(found, messages)
+    for loop in loops:
         name = loop.iter.name if isinstance(loop.iter, nodes.Name) else None
         in_macro = id(loop) in by_macro
         if (
@@ -48,10 +50,10 @@ def _loops_over_content(root: nodes.Template) -> bool:
     return False
 
 
-def _message_names(root: nodes.Template) -> frozenset[str]:
+def _message_names(found: list[nodes.Node], loops: list[nodes.For]) -> frozenset[str]:
     """The variables of the loops over the messages, or over a filtered or sliced copy."""
     conversations = ["messages"]
-    assignments = list(root.find_all(nodes.Assign))
+    assignments = [node for node in found if isinstance(node, nodes.Assign)]
     for conversation in conversations:  # grows while it is walked
         for assignment in assignments:
             if _is_plain(assignment.node, conversation):
@@ -60,16 +62,18 @@ def _message_names(root: nodes.Template) -> frozenset[str]:
                     conversations.append(name)
     return frozenset(
         _plain_name(loop.target)
-        for loop in root.find_all(nodes.For)
+        for loop in loops
         if any(_is_plain(loop.iter, name) for name in conversations)
     )
 
 
-def _macro_loops(root: nodes.Template, messages: frozenset[str]) -> dict[int, set[str]]:
+def _macro_loops(found: list[nodes.Node], messages: frozenset[str]) -> dict[int, set[str]]:
     """For each loop inside a macro, the macro's parameters that some call fills with content."""
     loops: dict[int, set[str]] = {}
-    calls = [call for call in root.find_all(nodes.Call) if isinstance(call.node, nodes.Name)]
-    for macro in root.find_all(nodes.Macro):
+    calls = [
+        node for node in found if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name)
+    ]
+    for macro in (node for node in found if isinstance(node, nodes.Macro)):
         filled = {
             parameter
             for call in calls
