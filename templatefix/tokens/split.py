@@ -133,7 +133,7 @@ class Splitter:
             if piece.token_id is None:
                 yield from self._second.split(text, piece.start, piece.end)
             else:
-                yield piece._replace(resume=True)
+                yield Piece(piece.start, piece.end, piece.token_id, True)
 
 
 def _carrier(plain: list[AddedLiteral]) -> AddedLiteral | None:
