@@ -107,8 +107,8 @@ def gather(comparison: Comparison, canonical_reuse: int | None = None) -> Eviden
     ours, theirs = anchors(before.messages, stream), anchors(after.messages, prompt)
     current = at >= len(before.prompt) - tail
     index = len(before.messages) if current else _answer_at(before.messages, at, ours)
-    left, right = _gap(index, ours, len(stream))
-    other_left, other_right = _gap(index, theirs, len(prompt))
+    left, right = gap(index, ours, len(stream))
+    other_left, other_right = gap(index, theirs, len(prompt))
     part = stream[left:right]
     if current:
         answer = before.answer
@@ -215,12 +215,12 @@ def _answer_extent(before: Request, part: str, spans: _Spans) -> Span:
 def _answer_at(messages: Sequence[Message], at: int, spans: dict[int, Span]) -> int:
     """The index of the answer whose surroundings hold ``at``; past the end for the last one."""
     for i, message in enumerate(messages):
-        if message.get("role") == "assistant" and at < _gap(i, spans, at + 1)[1]:
+        if message.get("role") == "assistant" and at < gap(i, spans, at + 1)[1]:
             return i
     return len(messages)
 
 
-def _gap(index: int, spans: dict[int, Span], length: int) -> Span:
+def gap(index: int, spans: dict[int, Span], length: int) -> Span:
     """The text between the anchored messages on both sides of message ``index``."""
     before = [span[1] for i, span in spans.items() if i < index]
     after = [span[0] for i, span in spans.items() if i > index]

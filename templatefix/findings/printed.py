@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from templatefix.chat.conversation import Message, answer_of
 from templatefix.dialect.layout import leaves
-from templatefix.findings.evidence import message_texts
+from templatefix.findings.evidence import anchors, gap, message_texts
 
 
 def begins_twice(prompt: str, bos: str | None) -> bool:
@@ -16,22 +16,30 @@ def begins_twice(prompt: str, bos: str | None) -> bool:
 
 
 def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
-    """The first message of which something is not printed: its index, and what it is."""
-    squeezed = "".join(prompt.split())
+    """The first message of which something is not printed: its index, and what it is.
 
-    def shows(text: str) -> bool:
-        bare = "".join(text.split())
-        return bare in squeezed or "".join(json.dumps(text)[1:-1].split()) in squeezed
-
+    Tool calls are sought between the messages around them: their names stand in the list of
+    tools as well, and their arguments in what users ask and tools answer.
+    """
+    found = anchors(messages, prompt)
+    # Some templates print a system message elsewhere than it was sent.
+    spans = {i: span for i, span in found.items() if messages[i].get("role") in ("user", "tool")}
     for i, message in enumerate(messages):
         role = message.get("role")
-        if not all(shows(text) for text in message_texts(message.get("content"))):
+        if not all(_shows(prompt, text) for text in message_texts(message.get("content"))):
             return i, f"the content of a {role} message"
         if role != "assistant":
             continue
         answer = answer_of(message)
-        if not all(shows(call.name) for call in answer.tool_calls):
+        near = prompt[slice(*gap(i, spans, len(prompt)))]
+        if not all(_shows(near, call.name) for call in answer.tool_calls):
             return i, "a tool call"
-        if not all(shows(text) for text in leaves(answer)):
+        if not all(_shows(near, text) for text in leaves(answer)):
             return i, "an argument of a tool call"
     return None
+
+
+def _shows(printed: str, text: str) -> bool:
+    """Whether a text is printed, as it is or as JSON, whatever became of its whitespace."""
+    squeezed = "".join(printed.split())
+    return any("".join(form.split()) in squeezed for form in (text, json.dumps(text)[1:-1]))
