@@ -53,6 +53,9 @@ def _check_message(message: Any, where: str) -> None:
     content = message.get("content")
     if content is not None and not isinstance(content, (str, list)):
         raise Malformed(f"{where}.content is neither text nor a list of parts")
+    for j, part in enumerate(content if isinstance(content, list) else ()):
+        if not isinstance(part, (str, Mapping)):
+            raise Malformed(f"{where}.content[{j}] is neither text nor a part")
     for key in ("reasoning", "reasoning_content"):
         if message.get(key) is not None and not isinstance(message[key], str):
             raise Malformed(f"{where}.{key} is not text")
