@@ -177,7 +177,7 @@ def test_what_is_no_message_is_refused(message: dict[str, Any]) -> None:
         _one(message)
 
 
-_DEVELOPED = [
+_DEVELOPED: list[dict[str, Any]] = [
     {"role": "system", "content": "s"},
     {"role": "user", "content": "u"},
     {"role": "developer", "content": "d", "tools": [{"x": 1}]},
@@ -209,7 +209,8 @@ def test_a_developer_stays_with_its_tools_where_the_template_names_the_role() ->
 
 
 def test_system_messages_in_the_middle_stay_there_without_a_developer() -> None:
-    messages = [{"role": "user", "content": "u"}, {"role": "system", "content": "s"}]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "u"}]
+    messages.append({"role": "system", "content": "s"})
     assert present(messages, "string", False) == messages
 
 
