@@ -111,6 +111,8 @@ class _Analysis:
         self.kwargs = frozenset(kwarg.name for kwarg in kwargs(template))
         self.carried: dict[Variable, frozenset[Origin]] = {}
         self.set_in_loop: dict[Variable, list[tuple[nodes.For, Origin]]] = defaultdict(list)
+        self._looked: dict[int, tuple[frozenset[Origin], tuple[Variable, ...]]] = {}
+        self._guarded: dict[int, tuple[nodes.Node, ...]] = {}
         self._find_variables_set_in_loops()
         self._spread()
 
@@ -136,17 +138,27 @@ class _Analysis:
 
     def origins(self, expression: nodes.Node) -> frozenset[Origin]:
         """What an expression depends on, by itself and through the variables it reads."""
-        found: set[Origin] = set()
-        loop = self.conversation.loop_around(expression)
-        for node in (expression, *expression.find_all(nodes.Expr)):
-            found.update(self._own_origins(node))
-            read = self.conversation.flow.variable(node)
-            if read is None:
-                continue
-            found.update(self.carried.get(read, ()))
-            # What another loop over the messages left behind knows how the conversation ends.
-            found.update(origin for source, origin in self.set_in_loop[read] if source is not loop)
-        return frozenset(found)
+        own, read = self._look(expression)
+        return own.union(*(self.carried.get(variable, ()) for variable in read))
+
+    def _look(self, expression: nodes.Node) -> tuple[frozenset[Origin], tuple[Variable, ...]]:
+        """What an expression depends on by itself, and the variables it reads: looked up once."""
+        known = self._looked.get(id(expression))
+        if known is None:
+            found: set[Origin] = set()
+            read: dict[Variable, None] = {}
+            loop = self.conversation.loop_around(expression)
+            for node in (expression, *expression.find_all(nodes.Expr)):
+                found.update(self._own_origins(node))
+                variable = self.conversation.flow.variable(node)
+                if variable is None:
+                    continue
+                read[variable] = None
+                # What another loop over the messages left behind knows how the conversation ends.
+                set_in_loop = self.set_in_loop.get(variable, ())
+                found.update(origin for source, origin in set_in_loop if source is not loop)
+            known = self._looked[id(expression)] = frozenset(found), tuple(read)
+        return known
 
     def _own_origins(self, node: nodes.Node) -> Iterator[Origin]:
         if isinstance(node, nodes.Name) and node.ctx == "load" and node.name in self.kwargs:
@@ -190,8 +202,13 @@ class _Analysis:
                     self.carried[target] = known | arriving
                     grown = True
 
-    def _guards(self, node: nodes.Node) -> Iterator[nodes.Node]:
+    def _guards(self, node: nodes.Node) -> tuple[nodes.Node, ...]:
         """The conditions under which a node is reached, up to the macro that holds it."""
+        if id(node) not in self._guarded:
+            self._guarded[id(node)] = tuple(self._find_guards(node))
+        return self._guarded[id(node)]
+
+    def _find_guards(self, node: nodes.Node) -> Iterator[nodes.Node]:
         place = self.template.parents[id(node)]
         while place.parent is not None and not isinstance(place.parent, nodes.Template):
             parent, field = place.parent, place.field
