@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Message, Scenario, Turn, answer_of, assistant_message
-from templatefix.chat.server import Tools
+from templatefix.chat.server import Server, Tools
 from templatefix.dialect.author import Author, Completion, Unspoken
 from templatefix.dialect.layout import Written
 from templatefix.dialect.parsers import stripped
@@ -98,8 +98,17 @@ class Run:
     notes: tuple[str, ...] = field(default=())
 
 
-def replay(plan: Plan, author: Author, encoder: Encoder, block_size: int) -> Run:
+def replay(
+    plan: Plan,
+    author: Author,
+    encoder: Encoder,
+    block_size: int,
+    server: Server | None = None,
+) -> Run:
     """Drive ``plan`` through the server. Lengths and hits are tokens, for ``block_size``.
+
+    ``server`` renders the prompts in place of the author's own: with a patched template, say,
+    while the completions stay what the model writes under the original.
 
     Raises ``Unspoken``, ``Unpresentable``, ``Refused`` or ``Crashed`` where the run cannot be
     made.
@@ -113,7 +122,7 @@ def replay(plan: Plan, author: Author, encoder: Encoder, block_size: int) -> Run
         messages.extend(_numbered(turn.new_messages, call_ids))
         kwargs = {**plan.kwargs, **turn.kwargs}
         turn = _in_mode(scenario, turn, messages, kwargs, author)
-        request = _request(tuple(messages), tools, kwargs, turn, author, encoder)
+        request = _request(tuple(messages), tools, kwargs, turn, author, encoder, server)
         requests.append(request)
         if turn.answer is None:
             break
@@ -135,8 +144,9 @@ def _request(
     turn: Turn,
     author: Author,
     encoder: Encoder,
+    server: Server | None,
 ) -> Request:
-    prompt = author.server.prompt(messages, tools, kwargs)
+    prompt = (server or author.server).prompt(messages, tools, kwargs)
     prompt_ids = encoder.encode(prompt)
     if turn.answer is None:
         return Request(messages, kwargs, prompt, prompt_ids, None, prompt, prompt_ids)

@@ -1,0 +1,1 @@
+"""Repair: the smallest change of a template that is proven to work."""

@@ -1,0 +1,172 @@
+"""The workbench: a template under repair, driven through every conversation that counts.
+
+Completions are what the model writes under the original template; prompts are the candidate's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from templatefix.chat.battery import BATTERY
+from templatefix.chat.conversation import Scenario
+from templatefix.chat.present import Unpresentable
+from templatefix.chat.server import Server
+from templatefix.check.breaks import canonical_reuse
+from templatefix.check.subject import Subject, refuses_system
+from templatefix.dialect.author import Unspoken
+from templatefix.findings.blame import Blame, Witness, blame
+from templatefix.findings.evidence import Evidence, gather
+from templatefix.patch.shapes import SHAPES
+from templatefix.render import Crashed, JinjaRenderer, Refused, SyntaxFault
+from templatefix.replay.modes import Modes
+from templatefix.replay.run import Comparison, Plan, Run, replay
+from templatefix.replay.sweep import without_system
+from templatefix.rules import classify
+from templatefix.syntax import Template, Unparsable, parse, reads_attribute
+
+Kwargs = Mapping[str, Any]
+
+#: Codes that no template is to blame for.
+HARMLESS = frozenset({"TF105", "TF301"})
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A comparison that a candidate does not preserve, within the policy's scope."""
+
+    run: Run
+    comparison: Comparison
+    evidence: Evidence
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate driven through the plans. ``fault`` says why it could not be."""
+
+    text: str
+    server: Server | None
+    runs: tuple[Run, ...]
+    failures: tuple[Failure, ...]
+    fault: str | None = None
+
+    @property
+    def comparisons(self) -> int:
+        return sum(len(run.comparisons) for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The original template, its modes and the plans that a patch has to satisfy."""
+
+    subject: Subject
+    modes: Modes
+    policy: str
+    block_size: int
+
+    @cached_property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Core scenarios and hard shapes that the template takes."""
+        speaks_tools = reads_attribute(self.subject.parsed, "tool_calls")
+        no_system = refuses_system(self.subject.server)
+        found = [s for s in (*BATTERY, *SHAPES) if s.core and (speaks_tools or not s.tools)]
+        return tuple(without_system(s) if no_system else s for s in found)
+
+    @cached_property
+    def kwargs(self) -> tuple[Kwargs, ...]:
+        """The modes proper: the default and what changes the generation prompt or the head."""
+        effects = {setting.name: setting.effect for setting in self.modes.settings}
+        return tuple(
+            kwargs
+            for kwargs in self.modes.sweep
+            if all(effects.get(name) != "retention" for name in kwargs)
+        )
+
+    @cached_property
+    def plans(self) -> tuple[Plan, ...]:
+        """The core runs of a faithful client, and the stripped form of their answers."""
+        found = []
+        for kwargs in self.kwargs:
+            for scenario in self.scenarios:
+                found.append(Plan(scenario, kwargs))
+                if scenario.name != "spaced-chat":
+                    found.append(Plan(scenario, kwargs, replay="stripped"))
+        return tuple(found)
+
+    @cached_property
+    def original(self) -> Trial:
+        """How the original fares."""
+        return self.drive(self.subject.template.text, self.subject.server, self.plans)
+
+    @cached_property
+    def spoken(self) -> tuple[Plan, ...]:
+        """The plans that can be replayed at all under the original."""
+        return tuple(run.plan for run in self.original.runs)
+
+    def server(self, text: str) -> Server:
+        """A server of a candidate. Raises ``SyntaxFault``."""
+        subject = self.subject
+        renderer = JinjaRenderer(text, subject.template.special_tokens)
+        return Server(renderer, subject.server.content_format, subject.server.knows_developer)
+
+    def trial(self, text: str, plans: Sequence[Plan] | None = None) -> Trial:
+        """Drive a candidate's text through the plans."""
+        try:
+            server = self.server(text)
+        except SyntaxFault as fault:
+            return Trial(text, None, (), (), f"does not compile: {fault.message}")
+        return self.drive(text, server, self.spoken if plans is None else plans)
+
+    def drive(self, text: str, server: Server, plans: Sequence[Plan]) -> Trial:
+        """Replay plans on a server; on the original's, what cannot be replayed is left out."""
+        runs: list[Run] = []
+        failures: list[Failure] = []
+        original = server is self.subject.server
+        for plan in plans:
+            try:
+                run = replay(
+                    plan, self.subject.author, self.subject.encoder, self.block_size, server
+                )
+            except (Unspoken, Unpresentable, Refused, Crashed) as fault:
+                if original:
+                    continue
+                return Trial(text, server, tuple(runs), tuple(failures), f"{plan.id}: {fault}")
+            if run.completion == "unknown":
+                continue
+            runs.append(run)
+            failures += self._failures(run)
+        return Trial(text, server, tuple(runs), tuple(failures))
+
+    def _failures(self, run: Run) -> list[Failure]:
+        found = []
+        for comparison in run.comparisons:
+            if comparison.preserving:
+                continue
+            evidence = gather(comparison, canonical_reuse(comparison, self.subject.encoder))
+            code, detail, _ = classify(evidence)
+            if code in HARMLESS or (code == "TF108" and self.subject.encoder.approximate):
+                continue
+            if code == "TF102" and self.policy == "lossless":
+                continue
+            found.append(Failure(run, comparison, evidence, code, detail))
+        return found
+
+    def blame(self, trial: Trial, failure: Failure) -> tuple[Blame, Witness]:
+        """The guilty place of a failure in the candidate's own source."""
+        assert trial.server is not None
+        witness = Witness(
+            parsed(trial.text), trial.server, dict(self.subject.template.special_tokens)
+        )
+        return blame(failure.comparison, failure.evidence, failure.run.tools, witness), witness
+
+
+def parsed(text: str) -> Template:
+    """The tree of a candidate that compiles."""
+    try:
+        return parse(text)
+    except Unparsable as fault:  # pragma: no cover - a candidate was compiled before
+        raise SyntaxFault(fault.message, fault.line) from None

@@ -1,0 +1,1 @@
+"""The repair ladder: one rung a file, each a source of candidates."""
