@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 
 from templatefix.findings.finding import Finding, Fix
-from templatefix.findings.hazard import Battery, Hazard, listed, places
+from templatefix.findings.hazard import Battery, Hazard, places
 from templatefix.findings.overlap import Confirmed
 from templatefix.findings.turning import turning
 from templatefix.findings.values import values
@@ -18,7 +18,7 @@ from templatefix.syntax.portability import nonportable
 
 #: A template with more nodes than this was not written by people (the largest known has some
 #: thousand), and following its variables could take minutes.
-LARGEST = 20_000
+LARGEST = 10_000
 
 
 def hazards(template: Template, found: Sequence[Finding], battery: Battery) -> list[Hazard]:
@@ -49,11 +49,15 @@ def _engines(template: Template) -> Iterator[Hazard]:
     for name, lacking in engines.items():
         by_engines.setdefault(lacking, []).append(f"`{name}`" if " " not in name else name)
     words = "; ".join(
-        f"{listed(lacking)} {'do' if len(lacking) > 1 else 'does'} not do {listed(names)} alike"
-        for lacking, names in by_engines.items()
+        f"{', '.join(names)} ({', '.join(lacking)})" for lacking, names in by_engines.items()
     )
     yield Hazard(
-        "TF407", "info", "high", words, ", ".join(sorted(engines)), places(template, first.values())
+        "TF407",
+        "info",
+        "high",
+        f"other engines cannot do this, or do it otherwise: {words}",
+        ", ".join(sorted(engines)),
+        places(template, first.values()),
     )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from templatefix.findings.blame import location
 from templatefix.findings.finding import Finding, Location
 from templatefix.syntax import Span, Template
 
@@ -22,34 +21,31 @@ class Confirmed:
     def any_of(self, code: str) -> bool:
         return any(finding.code == code for finding in self._found)
 
-    def covers(self, spans: Iterable[Span], codes: frozenset[str]) -> bool:
+    def covers(self, spans: Collection[Span], codes: frozenset[str]) -> bool:
         """Whether a finding with one of the codes blames one of the spans, in any of its places."""
-        ours = [location(self._template, span, "source") for span in spans]
-        return any(
-            _overlap(place, own) or _same_words(place, own)
-            for finding in self._found
-            if finding.code in codes
-            for place in finding.locations
-            for own in ours
-        )
+        text = self._template.text
+        for finding in self._found:
+            for place in finding.locations if finding.code in codes else ():
+                blamed = self._span(place)
+                # One condition that is written twice is one cause.
+                words = place.snippet if place.role == "cause" else ""
+                for span in spans:
+                    if blamed.start < span.end and span.start < blamed.end:
+                        return True
+                    if words and words == text[span.start : span.end]:
+                        return True
+        return False
 
     def covers_line(self, span: Span, code: str) -> bool:
         """Whether a finding with the code blames a line of the span."""
-        own = location(self._template, span, "source")
+        first = self._template.position(span.start).line
+        last = self._template.position(span.end).line
         return any(
-            own.line <= (finding.line or 0) <= own.end_line
-            for finding in self._found
-            if finding.code == code
+            first <= (finding.line or 0) <= last for finding in self._found if finding.code == code
         )
 
-
-def _overlap(one: Location, other: Location) -> bool:
-    return (one.line, one.column) < (other.end_line, other.end_column) and (
-        other.line,
-        other.column,
-    ) < (one.end_line, one.end_column)
-
-
-def _same_words(one: Location, other: Location) -> bool:
-    """One condition that is written twice is one cause."""
-    return one.role == "cause" and bool(one.snippet) and one.snippet == other.snippet
+    def _span(self, place: Location) -> Span:
+        lines = self._template.lines
+        return Span(
+            lines.offset(place.line, place.column), lines.offset(place.end_line, place.end_column)
+        )

@@ -13,6 +13,12 @@ from templatefix.syntax import Span, Template
 from templatefix.syntax.dataflow import Influence, Origin, Where
 from templatefix.syntax.pivots import Pivot, pivots
 
+#: Position dependences that are told apart in one template.
+CAUSES = 3
+
+#: Confidences from the least to the greatest.
+_RANK: tuple[Confidence, ...] = ("low", "medium", "high")
+
 #: Directives of strftime that change within a day.
 _FINE = frozenset("HIMSfpsXcTRrl")
 
@@ -39,15 +45,16 @@ def _positions(
     open_ = [pivot for pivot in ours if pivot not in shown and not known & set(_causes(pivot))]
     for group in _by_cause(open_):
         spans = [pivot.at for pivot in group]
-        origins = [origin for pivot in group for origin in pivot.origins]
-        confidence = _confidence(template, origins)
-        # The runs had their chance to show it. What hides behind another break, they had not.
-        severity: Severity = "info" if battery == "clean" or confidence == "low" else "warning"
+        confidence = max((_confidence(template, pivot) for pivot in group), key=_RANK.index)
+        if battery == "clean" and confidence == "low":
+            continue  # a guess that the runs do not bear out
+        # Where conversations were run, they had their chance to show it.
+        severity: Severity = "warning" if battery == "not-run" and confidence == "high" else "info"
         where = quoted(template, spans[0]) + (" and elsewhere" if len(spans) > 1 else "")
         yield Hazard(
             "TF401",
             severity,
-            "low" if battery == "clean" and confidence == "medium" else confidence,
+            "low" if battery == "clean" else confidence,
             f"what is printed for a message depends on later messages: {where}",
             "later-messages",
             places(template, spans),
@@ -77,23 +84,32 @@ def _by_cause(found: Sequence[Pivot]) -> list[list[Pivot]]:
             else:
                 apart.append(group)
         groups = [*apart, (names, members)]
-    return [members for _, members in groups]
+    found_groups = [members for _, members in groups]
+    if len(found_groups) <= CAUSES:
+        return found_groups
+    rest = [pivot for members in found_groups[CAUSES - 1 :] for pivot in members]
+    return [*found_groups[: CAUSES - 1], rest]
 
 
-def _confidence(template: Template, origins: Sequence[Origin]) -> Confidence:
-    """``medium`` where the end of the conversation itself is read, ``low`` where it may be."""
-    for origin in origins:
+def _confidence(template: Template, pivot: Pivot) -> Confidence:
+    """``high`` where the end of the conversation itself is read, ``low`` where it may be."""
+    found: list[Confidence] = ["low"]
+    for origin in pivot.origins:
         text = template.text[origin.span.start : origin.span.end]
-        is_assignment = text.startswith("{%")
-        if not is_assignment and origin.name != "messages":
-            return "medium"
-        if is_assignment and _is_scan(template, origin.span):
-            return "medium"
-    return "low"
+        if text.startswith("{%"):
+            found.append("high" if _is_scan(template, origin.span) else "low")
+        elif origin.name == "messages":  # handed to a macro or a function as a whole
+            continue
+        elif pivot.of_answer and ("loop.last" in origin.name or "loop.nextitem" in origin.name):
+            # No request ends in an answer: in serving an answer is never last.
+            found.append("medium")
+        else:
+            found.append("high")
+    return max(found, key=_RANK.index)
 
 
 def _is_scan(template: Template, assignment: Span) -> bool:
-    """Whether an assignment stands in a loop that prints nothing: it looks for something."""
+    """Whether an assignment stands in a loop of its own that looks for something."""
     loops = [
         place.node
         for place in template.places
@@ -101,9 +117,10 @@ def _is_scan(template: Template, assignment: Span) -> bool:
         and template.span(place.node).start < assignment.start
         and assignment.end < template.span(place.node).end
     ]
-    return bool(loops) and all(
+    # Within another loop it may as well look back from there.
+    return len(loops) == 1 and all(
         isinstance(part, nodes.TemplateData) and not part.data.strip()
-        for output in loops[-1].find_all(nodes.Output)
+        for output in loops[0].find_all(nodes.Output)
         for part in output.nodes
     )
 

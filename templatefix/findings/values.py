@@ -72,10 +72,12 @@ def _missing(template: Template, confirmed: Confirmed) -> Iterator[Hazard]:
     for key in dict.fromkeys(missing.key for missing in found):
         ours = [missing for missing in found if missing.key == key]
         fear = "is None without tools" if key == "tools" else "may be missing, and then this fails"
+        # Without tools at all a run would have failed: what is left stands under a condition.
+        severity: Severity = "info" if key == "tools" else "warning"
         yield Hazard(
             "TF406",
-            "warning",
-            "medium",
+            severity,
+            "low" if key == "tools" else "medium",
             f"{quoted(template, ours[0].span)} {fear}",
             key,
             places(template, (missing.span for missing in ours)),

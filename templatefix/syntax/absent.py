@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from jinja2 import nodes
@@ -32,10 +35,11 @@ def unguarded_keys(template: Template) -> tuple[Missing, ...]:
     messages = {
         loop.target.name for loop in conversation.loops if isinstance(loop.target, nodes.Name)
     }
+    tests = _Tests(template)
     found = []
     for node, parent, field in template.places:
         if isinstance(node, nodes.Name) and node.name == "tools":
-            if _needs_tools(template, node, parent, field):
+            if _needs_tools(template, node, parent, field) and not tests.know(node, "tools"):
                 found.append(Missing(template.span(node), "tools"))
             continue
         key = field_of(node)
@@ -43,7 +47,7 @@ def unguarded_keys(template: Template) -> tuple[Missing, ...]:
             continue
         base = getattr(node, "node", None)
         of_message = key in _OF_MESSAGES and isinstance(base, nodes.Name) and base.name in messages
-        if (of_message or key in _OF_TOOLS) and not _is_tested(template, node, key):
+        if (of_message or key in _OF_TOOLS) and not tests.know(node, key):
             found.append(Missing(template.span(node), key))
     return tuple(found)
 
@@ -65,30 +69,45 @@ def _needs_tools(
     """A loop over ``tools``, which is None in a request without tools."""
     if node.ctx != "load" or not isinstance(parent, nodes.For) or field != "iter":
         return False
-    if "tools" in assigned_names(template):
-        return False
-    return not _is_tested(template, node, "tools")
+    return "tools" not in assigned_names(template)
 
 
-def _is_tested(template: Template, node: nodes.Node, key: str) -> bool:
-    """Whether a condition around the node, or earlier in its loop, has to do with the key."""
-    if any(_mentions(test, key) for test, _ in guards(template, node)):
-        return True
-    start = template.span(node).start
-    scope = loop_around(template, node)
-    conditions = (
-        (template.span(each).start, each.test)
-        for kind in (nodes.If, nodes.CondExpr)
-        for each in scope.find_all(kind)
-        if isinstance(each, (nodes.If, nodes.CondExpr))
-    )
-    return any(at < start and _mentions(test, key) for at, test in conditions)
+class _Tests:
+    """The conditions of a template, by the keys that they have to do with."""
+
+    def __init__(self, template: Template) -> None:
+        self._template = template
+        self._named: dict[int, frozenset[str]] = {}
+        self._starts: dict[str, list[int]] = defaultdict(list)
+        for node, _, _ in template.places:
+            if isinstance(node, (nodes.If, nodes.CondExpr)):
+                for key in self._names(node.test):
+                    self._starts[key].append(template.span(node).start)
+        for starts in self._starts.values():
+            starts.sort()
+
+    def know(self, node: nodes.Node, key: str) -> bool:
+        """Whether a condition around a node, or earlier in its loop, has to do with a key."""
+        if any(key in self._names(test) for test, _ in guards(self._template, node)):
+            return True
+        scope = loop_around(self._template, node)
+        first = 0 if scope is self._template.ast else self._template.span(scope).start
+        starts = self._starts.get(key, [])
+        return bisect_left(starts, first) < bisect_left(starts, self._template.span(node).start)
+
+    def _names(self, test: nodes.Node) -> frozenset[str]:
+        known = self._named.get(id(test))
+        if known is None:
+            known = self._named[id(test)] = frozenset(_names_in(test))
+        return known
 
 
-def _mentions(test: nodes.Node, key: str) -> bool:
+def _names_in(test: nodes.Node) -> Iterator[str]:
     for node in (test, *test.find_all(nodes.Expr)):
-        if field_of(node) == key or (isinstance(node, nodes.Const) and node.value == key):
-            return True
-        if isinstance(node, nodes.Name) and node.name == key:
-            return True
-    return False
+        key = field_of(node)
+        if key is not None:
+            yield key
+        elif isinstance(node, nodes.Name):
+            yield node.name
+        elif isinstance(node, nodes.Const) and isinstance(node.value, str):
+            yield node.value

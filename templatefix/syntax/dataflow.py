@@ -9,7 +9,7 @@ The analysis goes by names and ignores order and scopes: what it finds is a haza
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +21,9 @@ from templatefix.syntax.flow import Variable
 from templatefix.syntax.kwargs import kwargs
 from templatefix.syntax.span import Span
 from templatefix.syntax.template import Template
+
+#: Steps after which the spreading of dependences ends: templates of people need some hundred.
+SPREAD = 1_000_000
 
 
 class Influence(StrEnum):
@@ -110,6 +113,7 @@ class _Analysis:
         self.conversation: Conversation = find_conversation(template)
         self.kwargs = frozenset(kwarg.name for kwarg in kwargs(template))
         self.carried: dict[Variable, frozenset[Origin]] = {}
+        self._summaries: dict[int, tuple[frozenset[Origin], frozenset[Variable]]] = {}
         self.set_in_loop: dict[Variable, list[tuple[nodes.For, Origin]]] = defaultdict(list)
         self._looked: dict[int, tuple[frozenset[Origin], tuple[Variable, ...]]] = {}
         self._guarded: dict[int, tuple[nodes.Node, ...]] = {}
@@ -138,27 +142,28 @@ class _Analysis:
 
     def origins(self, expression: nodes.Node) -> frozenset[Origin]:
         """What an expression depends on, by itself and through the variables it reads."""
-        own, read = self._look(expression)
-        return own.union(*(self.carried.get(variable, ()) for variable in read))
+        own, reads = self._summary(expression)
+        return own.union(*(self.carried[read] for read in reads if read in self.carried))
 
-    def _look(self, expression: nodes.Node) -> tuple[frozenset[Origin], tuple[Variable, ...]]:
-        """What an expression depends on by itself, and the variables it reads: looked up once."""
-        known = self._looked.get(id(expression))
-        if known is None:
-            found: set[Origin] = set()
-            read: dict[Variable, None] = {}
-            loop = self.conversation.loop_around(expression)
-            for node in (expression, *expression.find_all(nodes.Expr)):
-                found.update(self._own_origins(node))
-                variable = self.conversation.flow.variable(node)
-                if variable is None:
-                    continue
-                read[variable] = None
-                # What another loop over the messages left behind knows how the conversation ends.
-                set_in_loop = self.set_in_loop.get(variable, ())
-                found.update(origin for source, origin in set_in_loop if source is not loop)
-            known = self._looked[id(expression)] = frozenset(found), tuple(read)
-        return known
+    def _summary(self, expression: nodes.Node) -> tuple[frozenset[Origin], frozenset[Variable]]:
+        """What an expression depends on by itself, and the variables it reads."""
+        known = self._summaries.get(id(expression))
+        if known is not None:
+            return known
+        found: set[Origin] = set()
+        reads: set[Variable] = set()
+        loop = self.conversation.loop_around(expression)
+        for node in (expression, *expression.find_all(nodes.Expr)):
+            found.update(self._own_origins(node))
+            read = self.conversation.flow.variable(node)
+            if read is None:
+                continue
+            reads.add(read)
+            # What another loop over the messages left behind knows how the conversation ends.
+            found.update(origin for source, origin in self.set_in_loop[read] if source is not loop)
+        summary = frozenset(found), frozenset(reads)
+        self._summaries[id(expression)] = summary
+        return summary
 
     def _own_origins(self, node: nodes.Node) -> Iterator[Origin]:
         if isinstance(node, nodes.Name) and node.ctx == "load" and node.name in self.kwargs:
@@ -189,18 +194,31 @@ class _Analysis:
 
     def _spread(self) -> None:
         """Carry origins along assignments and into macros until nothing new arrives."""
-        edges = list(self.conversation.flow.edges())
-        grown = True
-        while grown:
-            grown = False
-            for target, value in edges:
-                arriving = set(self.origins(value))
-                for guard in self._guards(value):
-                    arriving |= self.origins(guard)
-                known = self.carried.get(target, frozenset())
-                if not arriving <= known:
-                    self.carried[target] = known | arriving
-                    grown = True
+        edges = [
+            (target, [value, *self._guards(value)])
+            for target, value in self.conversation.flow.edges()
+        ]
+        readers: dict[Variable, list[int]] = defaultdict(list)
+        for number, (_, expressions) in enumerate(edges):
+            for expression in expressions:
+                for read in self._summary(expression)[1]:
+                    readers[read].append(number)
+        queue = deque(range(len(edges)))
+        waiting = set(queue)
+        budget = SPREAD
+        while queue and budget > 0:
+            number = queue.popleft()
+            waiting.discard(number)
+            target, expressions = edges[number]
+            known = self.carried.get(target, frozenset())
+            arriving = known.union(*map(self.origins, expressions))
+            budget -= len(arriving) + len(expressions)
+            if len(arriving) > len(known):
+                self.carried[target] = arriving
+                for reader in readers[target]:
+                    if reader not in waiting:
+                        waiting.add(reader)
+                        queue.append(reader)
 
     def _guards(self, node: nodes.Node) -> tuple[nodes.Node, ...]:
         """The conditions under which a node is reached, up to the macro that holds it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from jinja2 import nodes
@@ -55,20 +56,33 @@ def facts(template: Template, node: nodes.Node) -> Iterator[Guard]:
 def roles(template: Template, node: nodes.Node) -> frozenset[str] | None:
     """The roles that the message may have where a node is reached; None where nothing tells."""
     found: frozenset[str] | None = None
+    names = _role_names(template)
     for test, holds in facts(template, node):
-        named = _roles_in(test) if holds else None
+        named = _roles_in(test, names) if holds else None
         if named is not None:
             found = named if found is None else found & named
     return found
 
 
-def _roles_in(test: nodes.Node) -> frozenset[str] | None:
+@lru_cache(maxsize=64)
+def _role_names(template: Template) -> frozenset[str]:
+    """The variables that hold a message's role."""
+    return frozenset(
+        place.node.target.name
+        for place in template.places
+        if isinstance(place.node, nodes.Assign)
+        and isinstance(place.node.target, nodes.Name)
+        and _is_role(place.node.node, frozenset())
+    )
+
+
+def _roles_in(test: nodes.Node, names: frozenset[str]) -> frozenset[str] | None:
     """``message.role == "user" or ...``: the roles of which a condition requires one."""
     if isinstance(test, nodes.Or):
-        left, right = _roles_in(test.left), _roles_in(test.right)
+        left, right = _roles_in(test.left, names), _roles_in(test.right, names)
         return None if left is None or right is None else left | right
     if isinstance(test, nodes.And):
-        left, right = _roles_in(test.left), _roles_in(test.right)
+        left, right = _roles_in(test.left, names), _roles_in(test.right, names)
         return left if right is None else right if left is None else left & right
     if not isinstance(test, nodes.Compare) or len(test.ops) != 1:
         return None
@@ -76,7 +90,7 @@ def _roles_in(test: nodes.Node) -> frozenset[str] | None:
     subject = test.expr
     while isinstance(subject, nodes.Filter) and subject.node is not None:
         subject = subject.node
-    if not _is_role(subject):
+    if not _is_role(subject, names):
         return None
     if operand.op == "eq" and isinstance(operand.expr, nodes.Const):
         return frozenset({str(operand.expr.value)})
@@ -87,9 +101,11 @@ def _roles_in(test: nodes.Node) -> frozenset[str] | None:
     return None
 
 
-def _is_role(node: nodes.Node) -> bool:
-    """``message.role``, and not the role of its neighbour."""
-    return field_of(node) == "role" and isinstance(node.node, nodes.Name)  # type: ignore[attr-defined]
+def _is_role(node: nodes.Node, names: frozenset[str]) -> bool:
+    """``message.role``, and not the role of its neighbour, or a variable that holds it."""
+    if isinstance(node, nodes.Name):
+        return node.name in names
+    return field_of(node) == "role" and isinstance(getattr(node, "node", None), nodes.Name)
 
 
 def field_of(node: nodes.Node) -> str | None:

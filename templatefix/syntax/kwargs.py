@@ -93,8 +93,8 @@ def _is_local(template: Template, name: str, uses: list[nodes.Name]) -> bool:
 
 
 def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...], bool]:
-    flow = Flow(template)
-    variables = _aliases(flow, name)
+    flow, edges, variable_of = _variables(template)
+    variables = _aliases(flow, edges, name)
     values: dict[tuple[type, object], bool | int | str] = {}
     boolean = structure = free = False
 
@@ -110,7 +110,7 @@ def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...]
     for node, parent, _ in template.places:
         if isinstance(node, nodes.Assign) and flow.assigned(node) in variables:
             compared_with([node.node])
-        if not isinstance(node, nodes.Expr) or flow.variable(node) not in variables:
+        if variable_of.get(id(node)) not in variables:
             continue
         if is_condition(template, node):
             boolean = True
@@ -147,10 +147,26 @@ def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...]
     return (*booleans, *values.values()), free
 
 
-def _aliases(flow: Flow, name: str) -> frozenset[Variable]:
+#: Each variable that is filled somewhere, with the expressions whose value it may get.
+_Edges = list[tuple[Variable, list[nodes.Node]]]
+
+
+@lru_cache(maxsize=4)
+def _variables(template: Template) -> tuple[Flow, _Edges, dict[int, Variable]]:
+    """What all kwargs of a template are looked up in: a request may have hundreds."""
+    flow = Flow(template)
+    edges = [(target, list(_origins(value))) for target, value in flow.edges()]
+    read = {
+        id(node): variable
+        for node, _, _ in template.places
+        if isinstance(node, nodes.Expr) and (variable := flow.variable(node)) is not None
+    }
+    return flow, edges, read
+
+
+def _aliases(flow: Flow, edges: _Edges, name: str) -> frozenset[Variable]:
     """The kwarg and every variable that holds its value, whatever path sets it."""
     variables: set[Variable] = {(name, None)}
-    edges = [(target, list(_origins(value))) for target, value in flow.edges()]
     grown = True
     while grown:
         grown = False

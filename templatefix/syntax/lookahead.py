@@ -26,12 +26,17 @@ class _Next(NamedTuple):
 
 def is_settled(template: Template, condition: nodes.Node) -> bool:
     """Whether what a condition prints is the same for the newest message and later on."""
+    own = roles(template, condition)
+    # A server asks for an answer after any message but an answer.
+    following = _ANY if own is None or "assistant" in own else frozenset({"assistant"})
+    outcome = _outcome(condition, _Next(None))
+    if outcome is not None and all(
+        _outcome(condition, _Next(role)) is outcome for role in following
+    ):
+        return True
     chain = _chain(template, condition)
     if chain is None:
         return False
-    own = roles(template, chain)
-    # A server asks for an answer after any message but an answer.
-    following = _ANY if own is None or "assistant" in own else frozenset({"assistant"})
     newest = _printed(chain, _Next(None))
     return newest is not None and all(_printed(chain, _Next(role)) == newest for role in following)
 
@@ -111,9 +116,25 @@ def _outcome(test: nodes.Node, following: _Next) -> bool | None:
         if test.name in ("defined", "undefined"):
             return (following.role is not None) is (test.name == "defined")
         return None
-    if isinstance(test, nodes.Compare) and len(test.ops) == 1 and following.role is not None:
-        return _compared(test, following.role)
+    if isinstance(test, nodes.Compare) and len(test.ops) == 1:
+        if _counts_to_the_end(test):
+            return following.role is not None
+        if following.role is not None:
+            return _compared(test, following.role)
     return None
+
+
+def _counts_to_the_end(test: nodes.Compare) -> bool:
+    """``loop.index < messages | length`` and ``loop.index0 < messages | length - 1``."""
+    end = test.ops[0].expr
+    if test.ops[0].op != "lt":
+        return False
+    if isinstance(end, nodes.Sub):
+        is_one = isinstance(end.right, nodes.Const) and end.right.value == 1
+        end = end.left if is_one and _is_of_loop(test.expr, "index0") else test
+    elif not _is_of_loop(test.expr, "index"):
+        return False
+    return isinstance(end, nodes.Filter) and end.name in ("length", "count")
 
 
 def _compared(test: nodes.Compare, role: str) -> bool | None:

@@ -13,7 +13,7 @@ from jinja2 import nodes
 
 from templatefix.syntax.dataflow import Dependence, Influence, Origin, Where, dependences
 from templatefix.syntax.flow import Flow, Variable
-from templatefix.syntax.guards import facts, guards
+from templatefix.syntax.guards import facts, guards, roles
 from templatefix.syntax.lookahead import is_settled
 from templatefix.syntax.span import Span
 from templatefix.syntax.template import Template
@@ -24,13 +24,17 @@ _STEPS = 3
 
 @dataclass(frozen=True)
 class Pivot:
-    """``at`` is the deciding expression; ``outputs`` is what it decides on, by their spans."""
+    """``at`` is the deciding expression; ``outputs`` is what it decides on, by their spans.
+
+    ``of_answer``: it is only reached for messages of the assistant.
+    """
 
     influence: Influence
     at: Span
     where: Where
     origins: tuple[Origin, ...]
     outputs: tuple[Span, ...]
+    of_answer: bool
 
 
 def pivots(template: Template) -> tuple[Pivot, ...]:
@@ -53,7 +57,14 @@ def pivots(template: Template) -> tuple[Pivot, ...]:
             known[0].update(near)
             known[1].update(outputs)
     return tuple(
-        Pivot(influence, at, where, tuple(sorted(origins, key=_by_span)), tuple(sorted(outputs)))
+        Pivot(
+            influence,
+            at,
+            where,
+            tuple(sorted(origins, key=_by_span)),
+            tuple(sorted(outputs)),
+            search.is_of_answer(at),
+        )
         for (influence, at, where), (origins, outputs) in sorted(
             found.items(), key=lambda item: (item[0][1], item[0][0], item[0][2])
         )
@@ -73,7 +84,11 @@ class _Search:
             self.edges.setdefault(target, []).append(value)
         self.expressions: dict[Span, nodes.Node] = {}
         self.printed: dict[Span, nodes.Node] = {}
+        self._shown: dict[Span, bool] = {}
+        self.collected: set[Span] = set()
         for node, parent, _ in template.places:
+            if isinstance(node, nodes.Assign) and _is_appended_to(node):
+                self.collected.add(template.span(node))
             if isinstance(node, nodes.Expr):
                 self.expressions.setdefault(template.span(node), node)
             if isinstance(parent, nodes.Output):
@@ -81,6 +96,12 @@ class _Search:
 
     def is_shown(self, output: Span) -> bool:
         """Whether an output is part of the conversation's text."""
+        known = self._shown.get(output)
+        if known is None:
+            known = self._shown[output] = self._is_shown(output)
+        return known
+
+    def _is_shown(self, output: Span) -> bool:
         node = self.printed.get(output)
         if node is None:
             return False
@@ -94,13 +115,18 @@ class _Search:
             for test, _ in facts(self.template, node)
         )
 
+    def is_of_answer(self, at: Span) -> bool:
+        """Whether an expression is only reached for messages of the assistant."""
+        node = self.expressions.get(at)
+        return node is not None and roles(self.template, node) == frozenset({"assistant"})
+
     def matters(self, origin: Origin) -> bool:
         """Whether an origin can differ between two requests of one conversation."""
         if origin.influence is not Influence.LATER_MESSAGES:
             return True
         node = self.expressions.get(origin.span)
         if node is None:
-            return True
+            return origin.span not in self.collected
         parent = self.template.parents[id(node)].parent
         if isinstance(node, nodes.Filter) and node.name in ("length", "count"):
             return not self._is_always_alike(node, parent)
@@ -204,6 +230,19 @@ class _Search:
             and isinstance(part.node, nodes.Name)
             and part.node.name == "add_generation_prompt"
         )
+
+
+def _is_appended_to(assignment: nodes.Assign) -> bool:
+    """``ns.seen = ns.seen + [message]``: a list that only grows at its end."""
+    target, value = assignment.target, assignment.node
+    return (
+        isinstance(target, nodes.NSRef)
+        and isinstance(value, nodes.Add)
+        and isinstance(value.left, nodes.Getattr)
+        and isinstance(value.left.node, nodes.Name)
+        and (value.left.node.name, value.left.attr) == (target.name, target.attr)
+        and not isinstance(value.right, nodes.Const)  # a number counts
+    )
 
 
 def _conjuncts(expression: nodes.Node) -> Iterator[nodes.Node]:

@@ -39,6 +39,10 @@ class Lines:
         line = bisect_right(self._starts, offset)
         return Position(line, offset - self._starts[line - 1] + 1)
 
+    def offset(self, line: int, column: int) -> int:
+        """The character at a position; beyond the text for a line that it does not have."""
+        return self._starts[min(line, len(self._starts)) - 1] + column - 1
+
     def span_of_line(self, line: int, text: str) -> Span:
         """The characters of a 1-based line of ``text``, without its line break."""
         start = self._starts[line - 1]
