@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from templatefix.check.subject import Subject
@@ -117,6 +117,8 @@ def merge(found: dict[Key, Finding], each: Break, policy: str) -> None:
         each.also,
     )
     key = key_of(each)
+    if key not in found and not run.plan.core:
+        key = _known_by_its_origin(found, each) or key
     known = found.get(key)
     if known is not None:
         same_run = known.run_ids[0] == run.plan.id
@@ -160,6 +162,17 @@ def key_of(each: Break) -> Key:
     places = each.blame.locations
     place = (places[0].line, places[0].column) if places else (0, 0)
     return each.code, "" if each.code == "TF102" else each.detail, place
+
+
+def _known_by_its_origin(found: Mapping[Key, Finding], each: Break) -> Key | None:
+    """The finding that an edge run shows again, at another output because of an empty field."""
+    origins = [place for place in each.blame.locations if place.role == "printed-then"]
+    if not origins or each.blame.locations[0].role == "cause":
+        return None
+    for key, finding in found.items():
+        if finding.code == each.code and origins[0] in finding.locations:
+            return key
+    return None
 
 
 def severity_of(code: str, core: bool, policy: str) -> Severity:

@@ -201,6 +201,17 @@ def _feeds(template: Template, condition: Span, pieces: tuple[Piece | None, Piec
     )
 
 
+def _decision(template: Template, condition: Span) -> Span | None:
+    """The expression that a condition's variable was set to, where it was set just once."""
+    known = outline(template)
+    for node in known.within(condition):
+        if isinstance(node, nodes.Name) and template.span(node) == condition:
+            values = [each.expressions[0] for each in known.assignments if each.target == node.name]
+            if len(values) == 1 and not isinstance(values[0], (nodes.Const, nodes.Name)):
+                return template.span(values[0])
+    return None
+
+
 #: Filters and methods that take something off a text, or put something else in its place.
 _LOSSY = frozenset(
     "trim strip lstrip rstrip split rsplit replace lower upper title capitalize".split()
@@ -283,7 +294,12 @@ def _verdict(
         event = _event(evidence, messages)
         note = f"{was} when the answer was written, {now_is} once {event}"
         cause = location(template, flip.span, "cause", note)
-        places = [place for place in (cause, shown_now, shown_then) if place is not None]
+        decided = _decision(template, flip.span)
+        set_here = (
+            location(template, decided, "cause", f"decides on {cause.snippet}") if decided else None
+        )
+        guilty = (set_here, cause, shown_now, shown_then)
+        places = [place for place in guilty if place is not None]
         words = f"`{_short(cause.snippet)}` was {note}"
         return Blame(tuple(places), words)
     if shown_now is None:

@@ -187,6 +187,10 @@ def _region(
     for i, (start, end) in spans.items():
         if start <= at < end:
             return "head" if roles[i] in ("system", "developer") else "frame"
+    nearest = min(((start, i) for i, (start, _) in spans.items() if start >= at), default=None)
+    answered = max((span[1] for span in answer_spans if span is not None), default=0)
+    if nearest is not None and roles[nearest[1]] in ("system", "developer") and inside >= answered:
+        return "head"  # it was printed here, not at the beginning
     index = _answer_at(before.messages, at, spans)
     if index >= len(before.messages):
         return "frame"

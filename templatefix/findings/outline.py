@@ -6,6 +6,7 @@ Blame asks about every break of a template; walking the tree anew each time is w
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,7 +25,7 @@ class Assignment:
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """``branches``: the test and the whole of every ``if`` and inline if.
+    """``branches``: the test and the whole of every ``if``, inline if and filtered loop.
 
     ``deciders``: the tests in an ``if`` or a ``set``, and the variables that are set in it.
     ``assignments`` are in the order of the source.
@@ -70,9 +71,13 @@ def outline(template: Template) -> Outline:
     for node, _, _ in template.places:
         if isinstance(node, (nodes.If, nodes.CondExpr)):
             branches.append((template.span(node.test), template.span(node)))
+        if isinstance(node, nodes.For) and node.test is not None:
+            branches.append((template.span(node.test), template.span(node)))
         if isinstance(node, nodes.Assign):
             values = (node.node, *node.node.find_all(nodes.Expr))
             assignments.append(Assignment(_target(node), values))
+        if isinstance(node, nodes.AssignBlock) and node.filter is not None:
+            assignments.append(Assignment(_target(node), tuple(_filters(node.filter))))
         if isinstance(node, nodes.Expr):
             expressions.append(node)
         if isinstance(node, (nodes.If, nodes.Assign)):
@@ -105,7 +110,15 @@ def _read(node: nodes.Node) -> str | None:
     return None
 
 
-def _target(assign: nodes.Assign) -> str | None:
+def _filters(outermost: nodes.Expr) -> Iterator[nodes.Node]:
+    """The filters of a ``set`` block: their chain ends in nothing, which is the block."""
+    node: nodes.Expr | None = outermost
+    while isinstance(node, nodes.Filter):
+        yield node
+        node = node.node
+
+
+def _target(assign: nodes.Assign | nodes.AssignBlock) -> str | None:
     """The variable that a ``set`` sets, or the namespace's attribute as ``space.name``."""
     target = assign.target
     if isinstance(target, nodes.Name):

@@ -27,7 +27,7 @@ def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
     for i, message in enumerate(messages):
         role = message.get("role")
         if not all(_shows(prompt, text) for text in message_texts(message.get("content"))):
-            return i, f"the content of a {role} message"
+            return i, f"the content of {'an' if role == 'assistant' else 'a'} {role} message"
         if role != "assistant":
             continue
         answer = answer_of(message)
