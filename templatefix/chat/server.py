@@ -8,11 +8,20 @@ from datetime import datetime
 from typing import Any
 
 from templatefix.chat.conversation import Message
-from templatefix.chat.present import ContentFormat, present
+from templatefix.chat.present import ContentFormat, present, present_tools
 from templatefix.render import PINNED_CLOCK, Crashed, Refused, Renderer, RenderRequest
 
 Kwargs = Mapping[str, Any]
 Tools = Sequence[Message] | None
+
+#: Values that leave a kwarg as it is without it (vLLM 0.32: ``renderers/params.py``).
+_UNSET = (None, "auto")
+#: Parameters of transformers' ``apply_chat_template`` that it does not hand on to the template.
+_NOT_HANDED_ON = frozenset(
+    "chat_template tokenize padding truncation max_length return_tensors return_dict "
+    "return_assistant_tokens_mask continue_final_message add_generation_prompt "
+    "tokenizer_kwargs processor_kwargs".split()
+)
 
 
 class Server:
@@ -48,9 +57,12 @@ class Server:
     ) -> RenderRequest:
         """What reaches the renderer for a request of a client."""
         presented = present(messages, self.content_format, self.knows_developer)
-        return RenderRequest(
-            presented, list(tools) if tools else None, generation_prompt, dict(kwargs), clock
-        )
+        shown = present_tools(tools) if tools else None
+        kept = {name: value for name, value in kwargs.items() if value not in _UNSET}
+        # A kwarg of that name replaces the request's tools, and is not looked into.
+        shown = kept.pop("tools", shown)
+        handed = {name: value for name, value in kept.items() if name not in _NOT_HANDED_ON}
+        return RenderRequest(presented, shown, generation_prompt, handed, clock)
 
     def prompt(
         self,

@@ -116,7 +116,7 @@ def test_content_that_is_none_is_empty() -> None:
 def test_parts_are_joined_by_newlines_or_kept_by_the_format(texts: list[str]) -> None:
     parts = [{"type": "text", "text": text} for text in texts]
     message = {"role": "user", "content": parts}
-    assert _one(message)["content"] == "\n".join(texts)
+    assert _one(message)["content"] == "\n".join(text for text in texts if text)
     assert _one(message, "openai")["content"] == parts
 
 
