@@ -1,0 +1,149 @@
+"""Rungs 2 and 3: one to a few edits, each proposed for the first thing that is still wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from templatefix.patch.bench import Bench, Failure, Trial
+from templatefix.patch.candidate import Candidate
+from templatefix.patch.edits import Edit, Overlap, apply
+from templatefix.patch.proposals.insert import inserts
+from templatefix.patch.proposals.pin import pins
+from templatefix.patch.proposals.scene import Scene
+from templatefix.patch.proposals.undo import undos
+from templatefix.replay.run import Plan, Run
+
+#: States kept from one step to the next, steps, proposals looked at for one state, and plans on
+#: which proposals are judged before a state is driven through all of them.
+WIDTH, STEPS, PROPOSALS, SAMPLE = 4, 6, 60, 8
+
+Proposer = Callable[[Scene], Iterator[tuple[Edit, ...]]]
+
+
+@dataclass(frozen=True)
+class _State:
+    """A text on the way, how it fared on the sample, and how many characters were changed."""
+
+    text: str
+    trial: Trial
+    size: int
+    pinned: bool
+    steps: int
+
+    @property
+    def score(self) -> tuple[int, int, int]:
+        missing = sum(
+            len(f.comparison.before.stream) - f.comparison.characters for f in self.trial.failures
+        )
+        return len(self.trial.failures), missing, self.size
+
+
+def pinned(bench: Bench) -> Iterator[Candidate]:
+    """Rung 2: conditions widened or replaced, and nothing else."""
+    return _climb(bench, (pins,), 2)
+
+
+def edited(bench: Bench) -> Iterator[Candidate]:
+    """Rung 3: outputs edited, together with pins where both are needed."""
+    return _climb(bench, (pins, inserts, undos), 3)
+
+
+def _climb(bench: Bench, proposers: Sequence[Proposer], rung: int) -> Iterator[Candidate]:
+    """Candidates without a failure on the bench, the smallest first as far as they are met."""
+    original = bench.original
+    sample = _sample(original.failures)
+    beam = [_State(original.text, _judge(bench, original.text, sample), 0, False, 0)]
+    seen = {original.text}
+    for _ in range(STEPS):
+        grown: list[_State] = []
+        for state in beam:
+            for found in _grow(bench, state, proposers, sample, seen):
+                if not found.trial.failures:
+                    whole = bench.trial(found.text)
+                    if whole.fault is None and not whole.failures:
+                        yield Candidate(found.text, rung, (), ())
+                        continue
+                    if whole.fault is not None:
+                        continue
+                    # The sample was too small: what it lacked joins it.
+                    sample = (*sample, *_sample(whole.failures)[:SAMPLE])
+                    found = _State(
+                        found.text,
+                        _judge(bench, found.text, sample),
+                        found.size,
+                        found.pinned,
+                        found.steps,
+                    )
+                grown.append(found)
+        grown.sort(key=lambda state: state.score)
+        beam = grown[:WIDTH]
+        if not beam:
+            return
+
+
+def _grow(
+    bench: Bench,
+    state: _State,
+    proposers: Sequence[Proposer],
+    sample: Sequence[Plan],
+    seen: set[str],
+) -> Iterator[_State]:
+    """The states that one more step leads to, none of them worse."""
+    if not state.trial.failures:
+        return
+    scene = Scene(bench, state.trial, _first(state.trial.failures))
+    proposals = (edits for proposer in proposers for edits in proposer(scene))
+    for edits in islice(proposals, PROPOSALS):
+        try:
+            text = apply(scene.template.text, edits)
+        except Overlap:
+            continue
+        if text in seen:
+            continue
+        seen.add(text)
+        trial = _judge(bench, text, sample)
+        if trial.fault is not None or not _same_start(bench, trial):
+            continue
+        size = state.size + sum(edit.size for edit in edits)
+        grown = _State(text, trial, size, state.pinned, state.steps + 1)
+        if grown.score[:2] <= state.score[:2]:
+            yield grown
+
+
+def _judge(bench: Bench, text: str, sample: Sequence[Plan]) -> Trial:
+    return bench.trial(text, sample)
+
+
+def _first(failures: Sequence[Failure]) -> Failure:
+    return failures[0]
+
+
+def _sample(failures: Sequence[Failure]) -> tuple[Plan, ...]:
+    """A few plans that show every kind of failure."""
+    kinds: dict[tuple[str, str, str, str], Plan] = {}
+    for failure in failures:
+        plan = failure.run.plan
+        kinds.setdefault((failure.code, repr(plan.kwargs), plan.replay, plan.scenario.name), plan)
+    chosen: list[Plan] = []
+    for index in range(4):
+        groups: dict[tuple[str, str], list[Plan]] = {}
+        for (code, kwargs, _, _), plan in kinds.items():
+            groups.setdefault((code, kwargs), []).append(plan)
+        for group in groups.values():
+            if index < len(group) and group[index] not in chosen:
+                chosen.append(group[index])
+    return tuple(chosen[: SAMPLE * 2])
+
+
+def _same_start(bench: Bench, trial: Trial) -> bool:
+    """Whether first requests, which hold no answer yet, are rendered as before."""
+    return all(
+        run.requests[0].prompt == _original_start(bench, run) for run in trial.runs if run.requests
+    )
+
+
+def _original_start(bench: Bench, run: Run) -> str:
+    request = run.requests[0]
+    return bench.subject.server.prompt(request.messages, run.tools, request.kwargs)

@@ -1,0 +1,136 @@
+"""Inserts: what history lacks before an answer's text, put back where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jinja2 import nodes
+
+from templatefix.patch.edits import Edit
+from templatefix.patch.proposals.scene import Scene, node_at
+from templatefix.patch.proposals.text import joined, literal, reasoning_between
+from templatefix.render.trace import Piece
+
+
+def inserts(scene: Scene) -> Iterator[tuple[Edit, ...]]:
+    """Insertions of the missing text: after what printed last, or before what prints now."""
+    for expression, guards in _missing(scene):
+        for guard in guards:
+            value = f"({expression} if {guard} else '')" if guard else f"({expression})"
+            for edit in _places(scene, value):
+                yield (edit,)
+
+
+def _missing(scene: Scene) -> Iterator[tuple[str, list[str | None]]]:
+    """Expressions for the text that the stream has and the prompt lacks, with guards to try."""
+    written, at, base = scene.written, scene.at, scene.base
+    if written is None or scene.here_piece is None:
+        return
+    variable = scene.variable(scene.here_piece.span)
+    guard = scene.generation_guard
+    for anchor in _anchors(scene):
+        if anchor <= at:
+            continue
+        reasoning = written.reasoning
+        if reasoning is not None and at <= base + reasoning[0] and base + reasoning[1] <= anchor:
+            if variable is None:
+                continue
+            field = f"{variable}.reasoning_content"
+            before = scene.stream[at : base + reasoning[0]]
+            after = scene.stream[base + reasoning[1] : anchor]
+            yield from _with_reasoning(before, after, field, f"{variable}.content")
+        elif reasoning is None or at >= base + reasoning[1]:
+            text = scene.stream[at:anchor]
+            assistant = f"{variable}.role == 'assistant'" if variable else None
+            yield literal(text), [guard, None, assistant]
+
+
+def _with_reasoning(
+    before: str, after: str, field: str, content: str
+) -> Iterator[tuple[str, list[str | None]]]:
+    gap = after[len(after.rstrip("\n")) :]
+    core = after[: len(after) - len(gap)]
+    guards: list[str | None] = [field]
+    yield joined(reasoning_between(before, after, field)), guards
+    if gap:
+        # A parser may leave the newlines after the closing tag in the content.
+        own = f"('' if ({content} or '').startswith({literal(gap)}) else {literal(gap)})"
+        yield joined([*reasoning_between(before, core, field), own]), guards
+
+
+def _anchors(scene: Scene) -> list[int]:
+    """Where the stream may go on as the prompt does: at content, calls, or the end."""
+    written, base = scene.written, scene.base
+    if written is None:
+        return []
+    places = [span[0] + base for span in (written.content, written.calls) if span is not None]
+    places.append(written.stop[0] + base)
+    first = min(places)
+    found = [first]
+    # The prompt may print the separator before the content itself.
+    shown = scene.prompt[scene.at :]
+    gap = len(shown) - len(shown.lstrip("\n"))
+    if gap and scene.stream[:first].endswith("\n" * gap):
+        found.insert(0, first - gap)
+    return found
+
+
+def _places(scene: Scene, value: str) -> Iterator[Edit]:
+    before, here = scene.before_piece, scene.here_piece
+    if before is not None and before.end == scene.at:
+        yield from _after(scene, before, value)
+    if here is not None and here.start < scene.at:
+        yield from _within(scene, here, value)
+    elif here is not None:
+        yield from _before(scene, here, value)
+
+
+def _after(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
+    node = node_at(scene.template, piece.span)
+    if isinstance(node, nodes.TemplateData):
+        offset = _source_offset(scene, piece, scene.at)
+        if offset is not None:
+            yield Edit(offset, offset, "{{ " + value + " }}")
+    elif node is not None:
+        end = scene.template.outer_span(node).end
+        yield Edit(end, end, f" {_operator(scene, node)} {value}")
+
+
+def _before(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
+    node = node_at(scene.template, piece.span)
+    if isinstance(node, nodes.TemplateData):
+        offset = _source_offset(scene, piece, scene.at)
+        if offset is not None:
+            yield Edit(offset, offset, "{{ " + value + " }}")
+    elif node is not None:
+        start = scene.template.outer_span(node).start
+        yield Edit(start, start, f"{value} {_operator(scene, node)} ")
+
+
+def _within(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
+    """An insertion into the middle of a literal."""
+    node = node_at(scene.template, piece.span)
+    if isinstance(node, nodes.TemplateData):
+        offset = _source_offset(scene, piece, scene.at)
+        if offset is not None:
+            yield Edit(offset, offset, "{{ " + value + " }}")
+    elif isinstance(node, nodes.Const) and isinstance(node.value, str):
+        cut = scene.at - piece.start
+        operator = _operator(scene, node)
+        text = f" {operator} ".join([literal(node.value[:cut]), value, literal(node.value[cut:])])
+        chained = isinstance(scene.template.parents[id(node)].parent, (nodes.Add, nodes.Concat))
+        yield Edit(piece.span.start, piece.span.end, text if chained else f"({text})")
+
+
+def _operator(scene: Scene, node: nodes.Node) -> str:
+    """The operator of the chain in which a leaf stands."""
+    parent = scene.template.parents[id(node)].parent
+    return "~" if isinstance(parent, nodes.Concat) else "+"
+
+
+def _source_offset(scene: Scene, piece: Piece, at: int) -> int | None:
+    """The place in the source of a character that template data printed."""
+    printed = scene.prompt[piece.start : piece.end]
+    source = scene.template.text[slice(*piece.span)]
+    begin = source.find(printed)
+    return None if begin < 0 else piece.span.start + begin + at - piece.start

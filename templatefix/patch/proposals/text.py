@@ -1,0 +1,39 @@
+"""Source text for values: string literals and the fields of a message."""
+
+from __future__ import annotations
+
+
+def literal(text: str) -> str:
+    """A Jinja string literal for ``text``.
+
+    >>> literal("<think>\\n")
+    "'<think>\\\\n'"
+    """
+    escaped = (
+        text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    )
+    return "'" + escaped.replace("'", "\\'") + "'"
+
+
+def joined(parts: list[str]) -> str:
+    """A chain of operands, empty literals left out; ``''`` for none."""
+    kept = [part for part in parts if part not in ("''", "")]
+    return " + ".join(kept) if kept else "''"
+
+
+def reasoning_between(before: str, after: str, field: str) -> list[str]:
+    """Operands that print ``field`` between two literals, newlines at the seams but once.
+
+    A parser hands reasoning back with the newlines that the model wrote around it, or without
+    them: each is printed only where the field does not bring its own.
+    """
+    lead = before[len(before.rstrip("\n")) :]
+    tail = after[: len(after) - len(after.lstrip("\n"))]
+    parts = [literal(before[: len(before) - len(lead)])]
+    if lead:
+        parts.append(f"('' if {field}.startswith({literal(lead)}) else {literal(lead)})")
+    parts.append(field)
+    if tail:
+        parts.append(f"('' if {field}.endswith({literal(tail)}) else {literal(tail)})")
+    parts.append(literal(after[len(tail) :]))
+    return parts

@@ -1,0 +1,106 @@
+"""Undoing: text that history adds is left out, text that it changes is printed as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jinja2 import nodes
+
+from templatefix.patch.edits import Edit
+from templatefix.patch.proposals.scene import Scene, node_at
+from templatefix.patch.proposals.text import literal
+from templatefix.prefix import common_prefix
+from templatefix.syntax import Span
+from templatefix.findings.outline import outline
+
+#: Characters that have to agree again for a deletion to count as one.
+_RESUMES = 12
+
+_LOSSY = frozenset("trim strip lstrip rstrip".split())
+
+
+def undos(scene: Scene) -> Iterator[tuple[Edit, ...]]:
+    """Deletions of surplus text, then filters taken off what they change."""
+    yield from _surplus(scene)
+    yield from _filters(scene)
+
+
+def _surplus(scene: Scene) -> Iterator[tuple[Edit, ...]]:
+    extra = _extra(scene)
+    if not extra:
+        return
+    for piece in (scene.here_piece, scene.before_piece):
+        if piece is None:
+            continue
+        node = node_at(scene.template, piece.span)
+        variable = scene.variable(piece.span)
+        if isinstance(node, nodes.Const) and isinstance(node.value, str):
+            at = node.value.rfind(extra)
+            if at < 0:
+                continue
+            kept = node.value[:at] + node.value[at + len(extra) :]
+            span = scene.template.span(node)
+            for guard in _guards(scene, variable, extra):
+                text = f"({literal(kept)} if {guard} else {literal(node.value)})"
+                yield (Edit(span.start, span.end, text),)
+            yield (Edit(span.start, span.end, literal(kept)),)
+        elif isinstance(node, nodes.Expr) and extra.strip("\n") == "":
+            span = scene.template.outer_span(node)
+            source = scene.template.text[slice(*span)]
+            yield (Edit(span.start, span.end, f"({source}).lstrip({literal(extra[0])})"),)
+
+
+def _extra(scene: Scene) -> str:
+    """What the prompt prints at the divergence before it goes on as the stream does."""
+    rest = scene.stream[scene.at :]
+    if not rest:
+        return ""
+    for length in range(1, min(200, len(scene.prompt) - scene.at)):
+        resumed = scene.prompt[scene.at + length :]
+        if common_prefix(resumed, rest) >= min(_RESUMES, len(rest)):
+            return scene.prompt[scene.at : scene.at + length]
+    return ""
+
+
+def _guards(scene: Scene, variable: str | None, extra: str) -> Iterator[str]:
+    if variable is None:
+        return
+    if extra.strip("\n") == "":
+        yield f"({variable}.content or '').startswith({literal(extra[0])})"
+    yield f"{variable}.reasoning_content"
+    if scene.generation_guard is not None:
+        yield f"({scene.generation_guard})"
+    yield f"{variable}.role == 'assistant'"
+
+
+def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
+    """Lossy filters off, for answers only where the same expression prints other messages."""
+    seen: set[Span] = set()
+    for piece in (scene.before_piece, scene.here_piece):
+        if piece is None:
+            continue
+        for node in reversed(outline(scene.template).sources(piece.span)[1]):
+            receiver = _receiver(node)
+            span = scene.template.span(node)
+            if receiver is None or span in seen:
+                continue
+            seen.add(span)
+            source = scene.template.text[slice(*span)]
+            kept = scene.template.text[slice(*scene.template.outer_span(receiver))]
+            yield (Edit(span.start, span.end, kept),)
+            variable = scene.variable(span)
+            if variable is not None:
+                guarded = f"({kept} if {variable}.role == 'assistant' else {source})"
+                yield (Edit(span.start, span.end, guarded),)
+
+
+def _receiver(node: nodes.Node) -> nodes.Node | None:
+    if isinstance(node, nodes.Filter) and node.name in _LOSSY:
+        return node.node
+    if (
+        isinstance(node, nodes.Call)
+        and isinstance(node.node, nodes.Getattr)
+        and node.node.attr in _LOSSY
+    ):
+        return node.node.node
+    return None
