@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -104,7 +104,9 @@ def gather(comparison: Comparison, canonical_reuse: int | None = None) -> Eviden
     completion = before.completion
     written = completion.written if completion else None
     tail = len(completion.tail) if completion else 0
-    ours, theirs = anchors(before.messages, stream), anchors(after.messages, prompt)
+    found = anchors(before.messages, stream)
+    ours = in_order(before.messages, found)
+    theirs = in_order(after.messages, anchors(after.messages, prompt))
     current = at >= len(before.prompt) - tail
     index = len(before.messages) if current else _answer_at(before.messages, at, ours)
     left, right = gap(index, ours, len(stream))
@@ -117,7 +119,7 @@ def gather(comparison: Comparison, canonical_reuse: int | None = None) -> Eviden
     else:
         answer = answer_of(before.messages[index]) if index < len(before.messages) else None
         spans = _found_spans(part, answer)
-        region = _region(before, at, at - left, part, ours, spans)
+        region = _region(before, at, at - left, part, found, spans)
     stop = written.stop[1] - written.stop[0] if written else 0
     if at >= len(stream) - stop or (
         canonical_reuse is not None and canonical_reuse > comparison.reuse + 1
@@ -159,6 +161,17 @@ def anchors(messages: Sequence[Message], text: str) -> dict[int, Span]:
     return found
 
 
+def in_order(messages: Sequence[Message], spans: Mapping[int, Span]) -> dict[int, Span]:
+    """The anchors without those of system messages that were printed elsewhere than sent."""
+
+    def moved(i: int) -> bool:
+        return messages[i].get("role") in ("system", "developer") and any(
+            (j < i) is not (span < spans[i]) for j, span in spans.items() if j != i
+        )
+
+    return {i: span for i, span in spans.items() if not moved(i)}
+
+
 def message_texts(content: Any) -> list[str]:
     """The texts of a message's content, be it a string or a list of parts."""
     if isinstance(content, str):
@@ -191,7 +204,7 @@ def _region(
     answered = max((span[1] for span in answer_spans if span is not None), default=0)
     if nearest is not None and roles[nearest[1]] in ("system", "developer") and inside >= answered:
         return "head"  # it was printed here, not at the beginning
-    index = _answer_at(before.messages, at, spans)
+    index = _answer_at(before.messages, at, in_order(before.messages, spans))
     if index >= len(before.messages):
         return "frame"
     begin, end = _answer_extent(before, part, answer_spans)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from templatefix.chat.conversation import Message, answer_of
 from templatefix.dialect.layout import leaves
-from templatefix.findings.evidence import anchors, gap, message_texts
+from templatefix.findings.evidence import anchors, gap, in_order, message_texts
 
 
 def begins_twice(prompt: str, bos: str | None) -> bool:
@@ -21,9 +21,7 @@ def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
     Tool calls are sought between the messages around them: their names stand in the list of
     tools as well, and their arguments in what users ask and tools answer.
     """
-    found = anchors(messages, prompt)
-    # Some templates print a system message elsewhere than it was sent.
-    spans = {i: span for i, span in found.items() if messages[i].get("role") in ("user", "tool")}
+    spans = in_order(messages, anchors(messages, prompt))
     for i, message in enumerate(messages):
         role = message.get("role")
         if not all(_shows(prompt, text) for text in message_texts(message.get("content"))):
