@@ -1,0 +1,251 @@
+"""The text of a fold: the original template as a macro, and the loop that renders around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+#: Alphanumeric, so that no filter of a template changes them; nobody writes them in a chat.
+PRIOR = "Zq9prior9qZ"
+CONTENT = "Zq9content9qZ"
+REASONING = "Zq9reasoning9qZ"
+
+
+@dataclass(frozen=True)
+class Lead:
+    """What a model writes around reasoning that the original never prints.
+
+    ``opened``: the generation prompt ends with this text and has opened the reasoning already
+    (None: any prompt).
+    """
+
+    opened: str | None
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """All that a fold needs to know of a template, beyond the template.
+
+    ``silent`` is a Jinja condition on ``fold_prompt``: whether a model that was given this prompt
+    answers without reasoning. ``openers`` are the texts that the original prints before an answer
+    and that no model writes. ``stops`` end an answer in history. ``thinks``: a parser hands
+    reasoning and content on with the whitespace around them. ``tools``: the tools are shown to
+    the original with every piece, not with the first only. ``drops``: reasoning stays dropped
+    where the original drops it.
+    """
+
+    silent: str = "true"
+    close: str = ""
+    leads: tuple[Lead, ...] = ()
+    openers: tuple[str, ...] = ()
+    stops: tuple[str, ...] = ()
+    thinks: bool = False
+    tools: bool = False
+    drops: bool = False
+    refuses: bool = False
+
+
+def folded(original: str, shape: Shape) -> str:
+    """The template that renders ``original`` piece by piece."""
+    return _wrapped(original) + _driver(shape)
+
+
+def literal(text: str) -> str:
+    """A text as a literal of Jinja."""
+    spelled = json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'")
+    return f"'{spelled}'"
+
+
+def _wrapped(original: str) -> str:
+    text = original.replace("\r\n", "\n").replace("\r", "\n")
+    # Jinja drops one newline at the end of a template, and the indentation of a first block.
+    text = text.removesuffix("\n")
+    text = re.sub(r"\A[ \t]+(?=\{[%#](?!\+))", "", text)
+    return (
+        "{#- The original template, unchanged, as a macro. -#}\n"
+        "{%- macro fold_original(messages, add_generation_prompt, tools) -%}{{ '' }}"
+        + text
+        + "{{ '' }}{%- endmacro -%}\n"
+    )
+
+
+_HEAD = """
+{#- What `fold_text` prints after `fold_known`. Where the original prints the answer before it in
+    another way once something follows, both are compared from the mark in that answer on. #}
+{%- macro fold_beyond(fold_text, fold_known) %}
+    {%- if fold_text.startswith(fold_known) %}
+        {{- fold_text[fold_known | length:] }}
+    {%- else %}
+        {%- set fold_text = fold_text.split(fold_prior)[-1] %}
+        {%- set fold_known = fold_known.split(fold_prior)[-1] %}
+        {%- if fold_text.startswith(fold_known) %}
+            {{- fold_text[fold_known | length:] }}
+@STOPS@        {%- else %}
+            {{- fold_text }}
+        {%- endif %}
+    {%- endif %}
+{%- endmacro %}
+
+{#- `fold_text` with `fold_value` in the place of `fold_mark`. A parser may have left the newlines
+    around the mark in the value: then they are not printed twice. #}
+{%- macro fold_filled(fold_text, fold_mark, fold_value, fold_parsed) %}
+    {%- set fold_start, fold_end = fold_text.split(fold_mark)[0], fold_text.split(fold_mark)[-1] %}
+    {%- if fold_parsed and fold_start.endswith('\\n') and fold_value.startswith('\\n') %}
+        {%- set fold_start = fold_start.rstrip('\\n') %}
+    {%- endif %}
+    {%- if fold_parsed and fold_end.startswith('\\n') and fold_value.endswith('\\n') %}
+        {%- set fold_end = fold_end.lstrip('\\n') %}
+    {%- endif %}
+    {{- fold_start + fold_value + fold_end }}
+{%- endmacro %}
+"""
+
+
+def _driver(shape: Shape) -> str:
+    stops = "".join(
+        f"        {{%- elif {literal(stop)} in fold_text %}}\n"
+        f"            {{{{- fold_text.partition({literal(stop)})[2] }}}}\n"
+        for stop in shape.stops
+    )
+    marks = (
+        "\n{#- Marks that stand for the texts of an answer while the original renders it. #}\n"
+        f"{{%- set fold_prior = '{PRIOR}' %}}\n"
+        f"{{%- set fold_content = '{CONTENT}' %}}\n"
+        f"{{%- set fold_reasoning = '{REASONING}' %}}\n"
+    )
+    body = _BODY
+    for name, text in {
+        "@REFUSE@": _REFUSE if shape.refuses else "",
+        "@TOOLS@": "tools" if shape.tools else "none",
+        "@SILENT@": shape.silent,
+        "@INLINE@": f" or {literal(shape.close)} in fold_words" if shape.close else "",
+        "@OPENERS@": "".join(map(_opener, shape.openers)),
+        "@LEADS@": _leads(shape.leads),
+        "@PARSED@": "true" if shape.thinks else "false",
+        "@DROPS@": _DROPS if shape.drops else "",
+        "@KEEPS@": _KEEPS if shape.drops else "",
+    }.items():
+        body = body.replace(name, text)
+    return marks + _HEAD.replace("@STOPS@", stops) + body
+
+
+def _opener(text: str) -> str:
+    return (
+        f"            {{%- if fold_said.startswith({literal(text)}) %}}\n"
+        f"                {{%- set fold_said = fold_said[{len(text)}:] %}}\n"
+        "            {%- endif %}\n"
+    )
+
+
+def _leads(leads: tuple[Lead, ...]) -> str:
+    if not leads:
+        return ""
+    lines = []
+    for number, lead in enumerate(leads):
+        if lead.opened is None:
+            test = "else" if number else "if true"
+        else:
+            test = f"{'elif' if number else 'if'} fold_prompt.endswith({literal(lead.opened)})"
+        lines.append(
+            f"                {{%- {test} %}}\n"
+            f"                    {{%- set fold_turn.said = {literal(lead.before)} + fold_reasoning "
+            f"+ {literal(lead.after)} + fold_turn.said %}}\n"
+        )
+    return (
+        "            {%- if fold_thought and fold_reasoning not in fold_turn.said %}\n"
+        + "".join(lines)
+        + "                {%- endif %}\n"
+        "            {%- endif %}\n"
+    )
+
+
+_REFUSE = """
+{#- What the original refuses as a whole is refused as before. #}
+{%- set fold_checked = fold_original(messages, add_generation_prompt, tools) %}
+"""
+
+_BODY = """
+{#- Where the answers are, and what comes before the first question. #}
+{%- set fold = namespace(regular=true, asked=false, answers=[], opening=[], since=0, seen=[]) %}
+{%- for fold_message in messages %}
+    {%- if fold_message.role == 'assistant' %}
+        {%- if not fold.asked or loop.previtem.role == 'assistant' %}
+            {%- set fold.regular = false %}
+        {%- endif %}
+        {%- set fold.answers = fold.answers + [loop.index0] %}
+    {%- elif fold_message.role in ['system', 'developer'] %}
+        {%- if not fold.asked %}
+            {%- set fold.opening = fold.opening + [fold_message] %}
+        {%- endif %}
+    {%- elif not fold.asked %}
+        {%- set fold.asked = true %}
+        {%- set fold.opening = fold.opening + [{'role': 'user', 'content': 'Go on.' if fold_message.content is string else [{'type': 'text', 'text': 'Go on.'}]}] %}
+    {%- endif %}
+{%- endfor %}
+
+{%- if not (fold.answers and fold.regular) %}
+    {{- fold_original(messages, add_generation_prompt, tools) }}
+{%- else %}
+@REFUSE@
+    {#- An answer is rendered as it was generated: what the original's generation prompt said, then
+        the answer as the original prints a last one. What follows is printed as the original
+        prints it after [a question, this answer]. `fold.prior` is the answer before the new
+        messages; `fold.told` is set instead where it was not rendered as it was generated. #}
+    {%- set fold.prior, fold.told, fold.tools = none, none, tools %}
+    {%- for fold_index in fold.answers + [messages | length] %}
+        {%- set fold_turn = namespace(generated=true, said='') %}
+        {%- set fold_new = messages[fold.since:fold_index] %}
+        {%- set fold_before = fold.seen %}
+        {%- set fold_seen = (fold.opening + [fold.prior] if fold.prior else []) + fold_new %}
+        {%- set fold_last = fold_index == messages | length %}
+        {%- if not fold_last or add_generation_prompt %}
+            {%- set fold_prompt = fold_original(fold_seen, true, fold.tools) %}
+        {%- endif %}
+        {%- if fold_last %}
+            {%- set fold_turn.generated = add_generation_prompt %}
+        {%- else %}
+            {%- set fold_message = messages[fold_index] %}
+            {%- set fold_thought = fold_message.reasoning_content or fold_message.reasoning or fold_message.thinking or '' %}
+            {%- set fold_words = fold_message.content or '' %}
+            {%- if fold_words is not string %}
+                {%- set fold_words = fold_words | map(attribute='text') | join %}
+            {%- endif %}
+            {%- set fold_bare = dict(fold_message.items() | rejectattr('0', 'in', ['reasoning_content', 'reasoning', 'thinking']) | list) %}
+            {%- set fold_turn.generated = true if fold_thought@INLINE@ else @SILENT@ %}
+@DROPS@        {%- endif %}
+        {%- set fold_now = fold_prompt if fold_turn.generated else fold_original(fold_seen, false, fold.tools) %}
+        {%- if not fold.prior %}
+            {{- fold_now }}
+        {%- elif fold.told %}
+            {{- fold_beyond(fold_original(fold.before + [fold.told] + fold_new, fold_turn.generated, fold.tools), fold_original(fold.before, false, fold.tools)) }}
+        {%- else %}
+            {{- fold_beyond(fold_now, fold_original(fold.opening + [fold.prior], false, fold.tools)) }}
+        {%- endif %}
+        {%- if not fold_last and fold_turn.generated %}
+            {%- set fold_marked = dict(fold_bare, content=fold_words and (fold_content if fold_message.content is string else [{'type': 'text', 'text': fold_content}])) if fold_words | trim else fold_bare %}
+            {%- if fold_thought %}
+                {%- set fold_marked = dict(fold_marked, reasoning_content=fold_reasoning, reasoning=fold_reasoning, thinking=fold_reasoning) %}
+            {%- endif %}
+            {%- set fold_view = fold_original(fold_seen + [fold_marked], false, fold.tools) %}
+            {%- if fold_view.startswith(fold_prompt) %}
+                {%- set fold_turn.said = fold_view[fold_prompt | length:] %}
+            {%- else %}
+                {%- set fold_said = fold_beyond(fold_view, fold_original(fold_seen, false, fold.tools)) %}
+@OPENERS@                {%- set fold_turn.said = fold_said %}
+            {%- endif %}
+@LEADS@            {%- set fold_said = fold_filled(fold_turn.said, fold_reasoning, fold_thought, true) if fold_thought else fold_turn.said %}
+            {{- fold_filled(fold_said, fold_content, fold_words, @PARSED@) if fold_words | trim else fold_said }}
+        {%- endif %}
+        {%- if not fold_last %}
+            {%- set fold.before, fold.told = fold_seen, none if fold_turn.generated else fold_bare %}
+            {%- set fold.prior = dict(fold_bare, content=fold_prior if fold_message.content is string else [{'type': 'text', 'text': fold_prior}]) %}
+            {%- set fold.since, fold.tools = fold_index + 1, @TOOLS@ %}
+        {%- endif %}
+    {%- endfor %}
+{%- endif %}
+"""
+_DROPS = ""
+_KEEPS = ""
