@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import pytest
 
-from templatefix.api import CheckOptions, SourceOptions, check_target
-from templatefix.findings.outcome import Report
-from tests.corpus import corpus_entries, corpus_entry
+from tests.reports import corpus_model_ids, corpus_report
 
 pytestmark = pytest.mark.corpus
-
-
-@lru_cache(maxsize=128)
-def _report(model_id: str) -> Report:
-    entry = corpus_entry(model_id)
-    if entry is None:
-        pytest.skip("the corpus of real templates is not beside the project")
-    source = SourceOptions(tokenizer=str(entry.tokenizer) if entry.tokenizer else None)
-    (report,) = check_target(str(entry.template), source, CheckOptions(full=True))
-    return report
 
 
 def _codes(model_id: str, scenario: str | None = None) -> set[str]:
     return {
         finding.code
-        for finding in _report(model_id).findings
+        for finding in corpus_report(model_id).findings
         if scenario is None or any(run.startswith(f"{scenario}/") for run in finding.run_ids)
     }
 
 
-def test_every_template_ends_in_a_report() -> None:
-    entries = list(corpus_entries())
-    if not entries:
-        pytest.skip("the corpus of real templates is not beside the project")
-    reports = [_report(entry.model_id) for entry in entries]
+def test_every_template_ends_in_acorpus_report() -> None:
+    reports = [corpus_report(model_id) for model_id in corpus_model_ids()]
     assert len(reports) == 100
     assert all(report.fault is None for report in reports)
     evaluated = [report for report in reports if report.verdict != "not-evaluated"]
@@ -43,7 +26,7 @@ def test_every_template_ends_in_a_report() -> None:
 
 
 def test_qwen3_drops_the_empty_block_and_the_reasoning() -> None:
-    report = _report("Qwen/Qwen3-8B")
+    report = corpus_report("Qwen/Qwen3-8B")
     assert report.verdict == "breaks"
     by_code = {finding.code: finding for finding in report.findings}
     assert dict(by_code["TF101"].kwargs) == {"enable_thinking": False}
@@ -62,13 +45,13 @@ def test_qwen3_drops_the_empty_block_and_the_reasoning() -> None:
     ],
 )
 def test_a_clean_template_stays_clean(model_id: str) -> None:
-    assert _report(model_id).verdict == "preserving"
+    assert corpus_report(model_id).verdict == "preserving"
     assert not {code for code in _codes(model_id, "plain-chat") if code.startswith("TF10")}
-    assert all(finding.severity == "info" for finding in _report(model_id).findings)
+    assert all(finding.severity == "info" for finding in corpus_report(model_id).findings)
 
 
 def test_qwen3_thinking_2507_drops_reasoning_and_its_opener() -> None:
-    findings = {f.code: f for f in _report("Qwen/Qwen3-4B-Thinking-2507").findings}
+    findings = {f.code: f for f in corpus_report("Qwen/Qwen3-4B-Thinking-2507").findings}
     assert findings["TF102"].detail == "opener-too"
 
 
@@ -86,14 +69,14 @@ def test_mistral_v03_moves_the_system_message() -> None:
 
 
 def test_llama3_trims_content() -> None:
-    findings = {f.code: f for f in _report("unsloth/llama-3-8b-Instruct").findings}
+    findings = {f.code: f for f in corpus_report("unsloth/llama-3-8b-Instruct").findings}
     assert findings["TF104"].severity == "warning"
     assert findings["TF104"].scenario == "whitespace"
-    assert _report("unsloth/llama-3-8b-Instruct").verdict == "preserving"
+    assert corpus_report("unsloth/llama-3-8b-Instruct").verdict == "preserving"
 
 
 def test_gpt_oss_ends_history_with_another_stop_token_at_no_cost() -> None:
-    findings = {f.code: f for f in _report("openai/gpt-oss-20b").findings}
+    findings = {f.code: f for f in corpus_report("openai/gpt-oss-20b").findings}
     assert findings["TF105"].lost_tokens == 0
     assert findings["TF105"].severity == "info"
 
@@ -108,11 +91,11 @@ def test_gpt_oss_ends_history_with_another_stop_token_at_no_cost() -> None:
 )
 def test_sentencepiece_tokenizers_show_no_false_seam(model_id: str) -> None:
     assert "TF108" not in _codes(model_id)
-    assert _report(model_id).verdict == "preserving"
+    assert corpus_report(model_id).verdict == "preserving"
 
 
 def test_gemma2_refuses_a_system_message_and_does_not_crash() -> None:
-    report = _report("unsloth/gemma-2-9b-it")
+    report = corpus_report("unsloth/gemma-2-9b-it")
     codes = {finding.code: finding for finding in report.findings}
     assert "TF203" not in codes
     assert codes["TF206"].severity == "info"
@@ -120,15 +103,15 @@ def test_gemma2_refuses_a_system_message_and_does_not_crash() -> None:
 
 
 def test_a_kwarg_that_repairs_is_offered() -> None:
-    findings = {f.code: f for f in _report("Qwen/Qwen3.6-35B-A3B").findings}
+    findings = {f.code: f for f in corpus_report("Qwen/Qwen3.6-35B-A3B").findings}
     fix = findings["TF102"].fix
     assert fix is not None
     assert '{"preserve_thinking": true}' in fix.text
 
 
 def test_figures_of_a_run_are_consistent() -> None:
-    for entry in corpus_entries():
-        for run in _report(entry.model_id).runs:
+    for model_id in corpus_model_ids():
+        for run in corpus_report(model_id).runs:
             for row in run.turns:
                 if row.reuse_tokens is None:
                     assert row.turn == 1
