@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from templatefix.findings.finding import Finding, Location, Severity
+from templatefix.findings.finding import Finding, Location
 from templatefix.findings.outcome import (
     NotEvaluated,
 )
@@ -55,7 +55,7 @@ def note(notes: Notes, one: Plan, code: str, words: str, line: int | None = None
     )
 
 
-def add_once(notes: Notes, run: Run, code: str, detail: str, severity: Severity) -> None:
+def add_once(notes: Notes, run: Run, code: str, detail: str) -> None:
     for i, known in enumerate(notes.findings):
         if (known.code, known.detail) == (code, detail):
             notes.findings[i] = replace(known, run_ids=(*known.run_ids, run.plan.id))
@@ -65,7 +65,7 @@ def add_once(notes: Notes, run: Run, code: str, detail: str, severity: Severity)
         Finding(
             code,
             rule.name,
-            severity,
+            rule.severity,
             "high",
             f"{rule.summary}: {detail}" if detail else rule.summary,
             detail=detail,

@@ -105,8 +105,8 @@ def _look_for_loss(run: Run, subject: Subject, notes: Notes) -> None:
         return
     last = run.requests[-1]
     if begins_twice(last.prompt, subject.template.special_tokens.get("bos_token")):
-        add_once(notes, run, "TF201", "", "error")
+        add_once(notes, run, "TF201", "")
     if run.plan.core:
         found = lost(last.messages, last.prompt)
         if found is not None:
-            add_once(notes, run, "TF202", found[1], "warning")
+            add_once(notes, run, "TF202", found[1])

@@ -5,7 +5,7 @@ from templatefix.rules.rule import Rule
 RULE = Rule(
     code="TF201",
     name="double-bos",
-    severity="error",
+    severity="info",
     summary="the prompt begins with the beginning-of-sequence token twice",
     why="""
 On the chat path servers encode the rendered text without adding special tokens, so the template

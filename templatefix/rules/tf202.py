@@ -5,7 +5,7 @@ from templatefix.rules.rule import Rule
 RULE = Rule(
     code="TF202",
     name="lost-message",
-    severity="warning",
+    severity="error",
     summary="a message, a tool call or a tool result is not printed at all",
     why="""
 The template renders the conversation without complaint, but a message, a tool call or a tool
