@@ -57,9 +57,14 @@ def present(
     turns developer messages into system messages and merges all of those at the head.
     Raises :class:`Unpresentable`.
     """
-    if not messages:
+    presented = [present_one(message, content_format) for message in messages]
+    return as_requested(presented, knows_developer)
+
+
+def as_requested(presented: list[dict[str, Any]], knows_developer: bool) -> list[dict[str, Any]]:
+    """What the messages of a request are together, each of them presented already."""
+    if not presented:
         raise Unpresentable("a request without messages")
-    presented = [_present_one(message, content_format) for message in messages]
     if not knows_developer and any(m["role"] == "developer" for m in presented):
         presented = _merge_system([_as_system(message) for message in presented])
     return presented
@@ -78,7 +83,8 @@ def names_developer(template_text: str) -> bool:
     return '"developer"' in template_text or "'developer'" in template_text
 
 
-def _present_one(message: Message, content_format: ContentFormat) -> dict[str, Any]:
+def present_one(message: Message, content_format: ContentFormat) -> dict[str, Any]:
+    """What the template receives for one message. Raises :class:`Unpresentable`."""
     role = message.get("role")
     if not isinstance(role, str):
         raise Unpresentable("a message without a role")

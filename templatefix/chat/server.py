@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from templatefix.chat.conversation import Message
-from templatefix.chat.present import ContentFormat, present, present_tools
+from templatefix.chat.present import ContentFormat, as_requested, present_one, present_tools
 from templatefix.render import PINNED_CLOCK, Crashed, Refused, Renderer, RenderRequest
 
 Kwargs = Mapping[str, Any]
@@ -37,9 +37,10 @@ class Server:
         self.content_format: ContentFormat = content_format
         self.knows_developer = knows_developer
         self._prompts: dict[object, str | Refused | Crashed] = {}
-        # Conversations share their messages: each is spelt out once, and kept with its spelling,
-        # so that its identity stays its own.
+        # Conversations share their messages: each is looked at once, and kept with what came of
+        # it, so that its identity stays its own.
         self._spelled: dict[int, tuple[object, str]] = {}
+        self._presented: dict[int, tuple[object, dict[str, Any]]] = {}
 
     @property
     def renders(self) -> int:
@@ -56,7 +57,7 @@ class Server:
         clock: datetime = PINNED_CLOCK,
     ) -> RenderRequest:
         """What reaches the renderer for a request of a client."""
-        presented = present(messages, self.content_format, self.knows_developer)
+        presented = as_requested(list(map(self._present, messages)), self.knows_developer)
         shown = present_tools(tools) if tools else None
         kept = {name: value for name, value in kwargs.items() if value not in _UNSET}
         # A kwarg of that name replaces the request's tools, and is not looked into.
@@ -100,4 +101,12 @@ class Server:
         known = self._spelled.get(id(message))
         if known is None:
             known = self._spelled[id(message)] = (message, json.dumps(message))
+        return known[1]
+
+    def _present(self, message: Message) -> dict[str, Any]:
+        """The message as the template receives it; the sandbox keeps templates from changing it."""
+        known = self._presented.get(id(message))
+        if known is None:
+            presented = present_one(message, self.content_format)
+            known = self._presented[id(message)] = (message, presented)
         return known[1]
