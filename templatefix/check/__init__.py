@@ -58,7 +58,7 @@ def check(
     findings = [
         *findings_of(breaks, notes.runs, modes, subject.encoder, policy),
         *searched,
-        *stop_mismatches(notes.runs, subject.encoder),
+        *stop_mismatches(notes.runs, subject),
         *notes.findings,
         *of_prompt(subject, notes),
         *of_names(subject, options),

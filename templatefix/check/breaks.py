@@ -206,9 +206,9 @@ def _fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:
     return None
 
 
-def stop_mismatches(runs: Sequence[Run], encoder: Encoder) -> list[Finding]:
+def stop_mismatches(runs: Sequence[Run], subject: Subject) -> list[Finding]:
     """TF105: nothing is lost, but the turn is closed by another token in history."""
-    if encoder.approximate:
+    if subject.encoder.approximate:
         return []
     found: Finding | None = None
     for run in runs:
@@ -220,6 +220,7 @@ def stop_mismatches(runs: Sequence[Run], encoder: Encoder) -> list[Finding]:
                 found = replace(found, run_ids=run_ids)
                 continue
             rule = RULES["TF105"]
+            guilty = blame(comparison, gather(comparison), run.tools, witness_of(subject))
             found = Finding(
                 rule.code,
                 rule.name,
@@ -237,5 +238,7 @@ def stop_mismatches(runs: Sequence[Run], encoder: Encoder) -> list[Finding]:
                 cached=comparison.hit,
                 total=len(comparison.before.stream_ids),
                 divergence=divergence_of(comparison),
+                locations=guilty.locations,
+                explanation=guilty.explanation,
             )
     return [found] if found else []

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from jinja2 import nodes
+
 from templatefix.chat.battery import PROBE
 from templatefix.check.notes import Notes
 from templatefix.check.options import CheckOptions
 from templatefix.check.subject import GREETING, Subject
 from templatefix.dialect.author import Unspoken
+from templatefix.findings.blame import location
 from templatefix.findings.finding import Finding, Location, Severity
 from templatefix.render import PINNED_CLOCK, Crashed, Refused
 from templatefix.rules import RULES
@@ -44,10 +47,30 @@ def _clock_finding(subject: Subject) -> Finding | None:
             if later != now:
                 severity: Severity = "info" if name == "day" else "warning"
                 words = f"{rule.summary}: it is another one {name} later"
-                return Finding(rule.code, rule.name, severity, "high", words, detail=name)
+                places = _clock_places(subject)
+                return Finding(
+                    rule.code,
+                    rule.name,
+                    severity,
+                    "high",
+                    words,
+                    detail=name,
+                    locations=places,
+                )
     except (Refused, Crashed):
         return None
     return None
+
+
+def _clock_places(subject: Subject) -> tuple[Location, ...]:
+    """Where the template asks for the time."""
+    return tuple(
+        location(subject.parsed, subject.parsed.span(place.node), "source")
+        for place in subject.parsed.places
+        if isinstance(place.node, nodes.Call)
+        and isinstance(place.node.node, nodes.Name)
+        and place.node.node.name == "strftime_now"
+    )
 
 
 def _ignores_generation_prompt(subject: Subject) -> bool:

@@ -350,6 +350,8 @@ def _never(evidence: Evidence) -> str:
     if evidence.region == "tail":
         return "this output never prints the end of the generation prompt"
     if evidence.region == "seam":
+        if evidence.at < len(evidence.stream_part):
+            return "this output ends the turn in every request"
         return "the text is the same, its tokens are not"
     return "this output prints the text otherwise in every request"
 
