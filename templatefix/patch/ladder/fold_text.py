@@ -13,16 +13,30 @@ REASONING = "Zq9reasoning9qZ"
 
 
 @dataclass(frozen=True)
-class Lead:
-    """What a model writes around reasoning that the original never prints.
+class Rule:
+    """How an answer that the original prints becomes what a model writes.
 
-    ``opened``: the generation prompt ends with this text and has opened the reasoning already
-    (None: any prompt).
+    It begins with ``after`` instead of ``before``. ``condition`` is Jinja's, on the answer's fields
+    and the prompt. ``extends``: the original's answer continues the generation prompt; otherwise
+    it is taken from where the prompt begins. ``calls``: the tool calls are written as well, which
+    the original does not print as a model writes them, and nothing else of the original's.
     """
 
-    opened: str | None
+    condition: str
     before: str
     after: str
+    extends: bool
+    calls: bool = False
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How a model writes tool calls: ``first`` NAME ``middle`` ARGUMENTS ``next`` NAME ... ``last``."""
+
+    first: str
+    middle: str
+    next: str
+    last: str
 
 
 @dataclass(frozen=True)
@@ -30,8 +44,7 @@ class Shape:
     """All that a fold needs to know of a template, beyond the template.
 
     ``silent`` is a Jinja condition on ``fold_prompt``: whether a model that was given this prompt
-    answers without reasoning. ``openers`` are the texts that the original prints before an answer
-    and that no model writes. ``stops`` end an answer in history. ``thinks``: a parser hands
+    answers without reasoning. ``stops`` end an answer in history. ``thinks``: a parser hands
     reasoning and content on with the whitespace around them. ``tools``: the tools are shown to
     the original with every piece, not with the first only. ``drops``: reasoning stays dropped
     where the original drops it.
@@ -39,8 +52,9 @@ class Shape:
 
     silent: str = "true"
     close: str = ""
-    leads: tuple[Lead, ...] = ()
-    openers: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    calls: Calls | None = None
+    early: bool = False
     stops: tuple[str, ...] = ()
     thinks: bool = False
     tools: bool = False
@@ -93,11 +107,15 @@ _HEAD = """
     around the mark in the value: then they are not printed twice. #}
 {%- macro fold_filled(fold_text, fold_mark, fold_value, fold_parsed) %}
     {%- set fold_start, fold_end = fold_text.split(fold_mark)[0], fold_text.split(fold_mark)[-1] %}
-    {%- if fold_parsed and fold_start.endswith('\\n') and fold_value.startswith('\\n') %}
-        {%- set fold_start = fold_start.rstrip('\\n') %}
-    {%- endif %}
-    {%- if fold_parsed and fold_end.startswith('\\n') and fold_value.endswith('\\n') %}
-        {%- set fold_end = fold_end.lstrip('\\n') %}
+    {%- if fold_parsed %}
+        {%- set fold_space = fold_start[fold_start.rstrip() | length:] %}
+        {%- if fold_value.startswith(fold_space) or fold_space.startswith('\\n') and fold_value.startswith('\\n') %}
+            {%- set fold_start = fold_start.rstrip() %}
+        {%- endif %}
+        {%- set fold_space = fold_end[:fold_end | length - fold_end.lstrip() | length] %}
+        {%- if fold_value.endswith(fold_space) or fold_space.startswith('\\n') and fold_value.endswith('\\n') %}
+            {%- set fold_end = fold_end.lstrip() %}
+        {%- endif %}
     {%- endif %}
     {{- fold_start + fold_value + fold_end }}
 {%- endmacro %}
@@ -122,43 +140,67 @@ def _driver(shape: Shape) -> str:
         "@TOOLS@": "tools" if shape.tools else "none",
         "@SILENT@": shape.silent,
         "@INLINE@": f" or {literal(shape.close)} in fold_words" if shape.close else "",
-        "@OPENERS@": "".join(map(_opener, shape.openers)),
-        "@LEADS@": _leads(shape.leads),
+        "@EXTENDS@": _rules(shape, extends=True),
+        "@REWRITES@": _rules(shape, extends=False),
+        "@EARLY@": _EARLY if shape.early else "fold_thought",
         "@PARSED@": "true" if shape.thinks else "false",
         "@DROPS@": _DROPS if shape.drops else "",
         "@KEEPS@": _KEEPS if shape.drops else "",
     }.items():
         body = body.replace(name, text)
-    return marks + _HEAD.replace("@STOPS@", stops) + body
+    return marks + _HEAD.replace("@STOPS@", stops) + _calls(shape.calls) + body
 
 
-def _opener(text: str) -> str:
-    return (
-        f"            {{%- if fold_said.startswith({literal(text)}) %}}\n"
-        f"                {{%- set fold_said = fold_said[{len(text)}:] %}}\n"
-        "            {%- endif %}\n"
-    )
-
-
-def _leads(leads: tuple[Lead, ...]) -> str:
-    if not leads:
-        return ""
+def _rules(shape: Shape, *, extends: bool) -> str:
+    rules = [rule for rule in shape.rules if rule.extends == extends]
     lines = []
-    for number, lead in enumerate(leads):
-        if lead.opened is None:
-            test = "else" if number else "if true"
+    for number, rule in enumerate(rules):
+        tests = [rule.condition] if rule.condition else []
+        if rule.before and not rule.calls:
+            tests.append(f"fold_turn.said.startswith({literal(rule.before)})")
+        word = "elif" if number else "if"
+        after = _spliced(rule.after)
+        if rule.calls:
+            value = after + " + fold_calls(fold_message.tool_calls)"
+        elif rule.before:
+            value = f"{after} + fold_turn.said[{len(rule.before)}:]"
         else:
-            test = f"{'elif' if number else 'if'} fold_prompt.endswith({literal(lead.opened)})"
-        lines.append(
-            f"                {{%- {test} %}}\n"
-            f"                    {{%- set fold_turn.said = {literal(lead.before)} + fold_reasoning "
-            f"+ {literal(lead.after)} + fold_turn.said %}}\n"
-        )
+            value = f"{after} + fold_turn.said"
+        lines += [
+            f"                {{%- {word} {' and '.join(tests) or 'true'} %}}\n",
+            f"                    {{%- set fold_turn.said = {value} %}}\n",
+        ]
+    return "".join([*lines, "                {%- endif %}\n"]) if lines else ""
+
+
+def _spliced(text: str) -> str:
+    """An expression of Jinja for a text with marks in it."""
+    pieces = []
+    for piece in re.split(f"({CONTENT}|{REASONING})", text):
+        if piece == CONTENT:
+            pieces.append("fold_content")
+        elif piece == REASONING:
+            pieces.append("fold_reasoning")
+        elif piece:
+            pieces.append(literal(piece))
+    return " + ".join(pieces) or "''"
+
+
+def _calls(calls: Calls | None) -> str:
+    if calls is None:
+        return ""
     return (
-        "            {%- if fold_thought and fold_reasoning not in fold_turn.said %}\n"
-        + "".join(lines)
-        + "                {%- endif %}\n"
-        "            {%- endif %}\n"
+        "\n{#- Tool calls as the model writes them; the original prints them in another way. #}\n"
+        "{%- macro fold_calls(fold_list) %}\n"
+        "    {%- for fold_call in fold_list %}\n"
+        "        {%- set fold_call = fold_call.function or fold_call %}\n"
+        f"        {{{{- ({literal(calls.first)} if loop.first else {literal(calls.next)}) "
+        f"+ fold_call.name + {literal(calls.middle)} }}}}\n"
+        "        {{- fold_call.arguments if fold_call.arguments is string "
+        "else fold_call.arguments | tojson }}\n"
+        "    {%- endfor %}\n"
+        f"    {{{{- {literal(calls.last)} }}}}\n"
+        "{%- endmacro %}\n"
     )
 
 
@@ -232,11 +274,10 @@ _BODY = """
             {%- set fold_view = fold_original(fold_seen + [fold_marked], false, fold.tools) %}
             {%- if fold_view.startswith(fold_prompt) %}
                 {%- set fold_turn.said = fold_view[fold_prompt | length:] %}
-            {%- else %}
-                {%- set fold_said = fold_beyond(fold_view, fold_original(fold_seen, false, fold.tools)) %}
-@OPENERS@                {%- set fold_turn.said = fold_said %}
-            {%- endif %}
-@LEADS@            {%- set fold_said = fold_filled(fold_turn.said, fold_reasoning, fold_thought, true) if fold_thought else fold_turn.said %}
+@EXTENDS@            {%- else %}
+                {%- set fold_turn.said = fold_beyond(fold_view, fold_original(fold_seen, false, fold.tools)) %}
+@REWRITES@            {%- endif %}
+            {%- set fold_said = fold_filled(fold_turn.said, fold_reasoning, @EARLY@, true) if fold_thought else fold_turn.said %}
             {{- fold_filled(fold_said, fold_content, fold_words, @PARSED@) if fold_words | trim else fold_said }}
         {%- endif %}
         {%- if not fold_last %}
@@ -247,5 +288,7 @@ _BODY = """
     {%- endfor %}
 {%- endif %}
 """
+#: A parser takes the newline that a model writes before its opening tag for reasoning.
+_EARLY = "fold_thought[1:] if fold_turn.said.startswith('\\n') and fold_thought.startswith('\\n') else fold_thought"
 _DROPS = ""
 _KEEPS = ""
