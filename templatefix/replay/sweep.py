@@ -39,7 +39,8 @@ def plan(modes: Modes, scenarios: Iterable[Scenario] = BATTERY) -> Iterator[Plan
                 yield Plan(scenario, kwargs, replay="verbatim", core=False)
                 yield Plan(scenario, kwargs, replay="stripped", core=False)
                 yield Plan(scenario, kwargs, replay="inline", core=False)
-    yield from _switches(proper)
+    if {} in proper:  # else the user has fixed the mode
+        yield from _switches(proper)
 
 
 def _switches(proper: list[Mapping[str, Any]]) -> Iterator[Plan]:
