@@ -7,6 +7,7 @@ import pytest
 from templatefix.check import CheckOptions
 from templatefix.check.breaks import severity_of
 from templatefix.errors import TargetError
+from templatefix.findings.outcome import Report
 from templatefix.policy import HEADER
 from templatefix.rules import RULES
 from tests.subjects import APPENDS, APPENDS_ALL, STOP, branches, by_code, report
@@ -15,7 +16,7 @@ _HEADER = "{{- '<|im_start|>assistant\\n' }}"
 _CONTENT = "{{- message.content + '<|im_end|>\\n' }}"
 _KEPT = (
     "{%- if message.reasoning_content is defined and (loop.last or keep) %}"
-    "{{- '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}{% endif %}"
+    "{{- '<think>' + message.reasoning_content + '</think>' }}{% endif %}"
 )
 DROPS = branches(_HEADER + _KEPT + _CONTENT)
 MOVES = "{{- messages | length }}" + APPENDS
@@ -30,6 +31,10 @@ def _calls(body: str, text: str = APPENDS) -> str:
 ERRORS = {"TF101", "TF103", "TF106", "TF107", "TF111", "TF202", "TF902"}
 WARNINGS = {"TF203", "TF204", "TF205"}
 INFOS = {"TF105", "TF110", "TF201", "TF206", "TF301"}
+
+
+def _errors(checked: Report) -> set[str]:
+    return {finding.code for finding in checked.findings if finding.severity == "error"}
 
 
 def test_severities_are_those_of_the_design() -> None:
@@ -105,14 +110,10 @@ def test_fixed_kwargs_are_the_only_mode() -> None:
     assert {str(m) for m in report(text).coverage.modes} >= {"{}", "{'think': True}"}
     checked = report(text, CheckOptions(kwargs={"think": True}))
     assert checked.coverage.modes == ({"think": True},)
-    assert {finding.code for finding in checked.findings if finding.severity == "error"} == {
-        "TF102"
-    }
+    assert _errors(checked) == {"TF102"}
     default = report(text, CheckOptions(kwargs={}))
     assert default.coverage.modes == ({},)
-    assert {finding.code for finding in default.findings if finding.severity == "error"} == {
-        "TF101"
-    }
+    assert _errors(default) == {"TF101"}
 
 
 def test_a_misspelt_kwarg_reaches_no_template_and_is_named() -> None:
@@ -148,11 +149,9 @@ def test_the_stand_in_tokenizer_is_marked_and_nothing_is_said_of_ids() -> None:
         assert not {"TF105", "TF108"} & {f.code for f in stand_in.findings}
 
 
-@pytest.mark.parametrize(
-    "use", ["{{- bos_token }}", "{{- bos_token + '\\n' }}", "{{- bos_token ~ pad_token }}"]
-)
+@pytest.mark.parametrize("use", ["bos_token", "bos_token + '\\n'", "bos_token ~ pad_token"])
 def test_a_special_token_that_nobody_gave_is_no_crash(use: str) -> None:
-    checked = report(use + APPENDS, special_tokens={}, exact=False)
+    checked = report("{{- " + use + " }}" + APPENDS, special_tokens={}, exact=False)
     assert checked.verdict == "preserving"
     assert not {"TF203", "TF205"} & {finding.code for finding in checked.findings}
 
@@ -182,10 +181,8 @@ def test_any_other_exception_is_a_crash_with_its_line() -> None:
 
 
 def test_a_system_message_that_is_refused_is_left_out_of_the_other_scenarios() -> None:
-    refuses = (
-        "{%- if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}" + APPENDS
-    )
-    checked = report(refuses)
+    refuses = "{%- if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}"
+    checked = report(refuses + APPENDS)
     assert checked.verdict == "preserving"
     assert "whitespace" in checked.coverage.scenarios
     assert "plain-chat" not in checked.coverage.scenarios
@@ -206,9 +203,8 @@ def test_a_bos_that_is_printed_twice() -> None:
 
 
 def test_a_message_that_is_not_printed() -> None:
-    found = by_code(
-        report("{%- set said = messages[1:] %}" + APPENDS.replace("in messages", "in said"))
-    )
+    later = "{%- set said = messages[1:] %}" + APPENDS.replace("in messages", "in said")
+    found = by_code(report(later))
     assert found["TF202"].severity == "error"
     assert found["TF202"].detail == "the content of a system message"
 
@@ -276,7 +272,7 @@ def test_a_template_that_does_not_compile() -> None:
     "options", [CheckOptions(reasoning_parser="nope"), CheckOptions(tool_call_parser="nope")]
 )
 def test_a_parser_that_is_not_known_is_the_user_s_error(options: CheckOptions) -> None:
-    with pytest.raises(TargetError, match="no dialect for the .* parser 'nope'"):
+    with pytest.raises(TargetError, match=r"no dialect for the .* parser 'nope'"):
         report(APPENDS, options)
 
 
