@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any
 
 from templatefix.chat.battery import BATTERY
-from templatefix.chat.conversation import Scenario
+from templatefix.chat.conversation import Message, Scenario
 from templatefix.chat.present import Unpresentable
-from templatefix.chat.server import Server
+from templatefix.chat.server import Server, Tools
 from templatefix.check.breaks import canonical_reuse
 from templatefix.check.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
@@ -61,19 +61,29 @@ class Trial:
 
 @dataclass(frozen=True)
 class Bench:
-    """The original template, its modes and the plans that a patch has to satisfy."""
+    """The original template, its modes and the plans that a patch has to satisfy.
+
+    ``spaced``: answers with outer whitespace count, which some templates trim wherever they are.
+    ``found`` are conversations that a search has come upon.
+    """
 
     subject: Subject
     modes: Modes
     policy: str
     block_size: int
+    spaced: bool = True
+    found: tuple[Scenario, ...] = ()
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
         """Core scenarios and hard shapes that the template takes."""
         speaks_tools = reads_attribute(self.subject.parsed, "tool_calls")
         no_system = refuses_system(self.subject.server)
-        found = [s for s in (*BATTERY, *SHAPES) if s.core and (speaks_tools or not s.tools)]
+        found = [
+            s
+            for s in (*BATTERY, *SHAPES, *self.found)
+            if s.core and (speaks_tools or not s.tools) and (self.spaced or s.name != "spaced-chat")
+        ]
         return tuple(without_system(s) if no_system else s for s in found)
 
     @cached_property
@@ -106,6 +116,33 @@ class Bench:
     def spoken(self) -> tuple[Plan, ...]:
         """The plans that can be replayed at all under the original."""
         return tuple(run.plan for run in self.original.runs)
+
+    @cached_property
+    def openings(self) -> tuple[tuple[tuple[Message, ...], Tools, Kwargs, str], ...]:
+        """Requests that hold no answer yet, with the original's prompts for them."""
+        found = []
+        for kwargs in self.modes.sweep:
+            for scenario in (*BATTERY, *SHAPES):
+                for turn in (
+                    scenario.turns[:2] if scenario.name == "whitespace" else scenario.turns[:1]
+                ):
+                    messages, tools = turn.new_messages, scenario.tools
+                    try:
+                        prompt = self.subject.server.prompt(messages, tools, kwargs)
+                    except (Refused, Crashed, Unpresentable):
+                        continue
+                    found.append((messages, tools, kwargs, prompt))
+        return tuple(found)
+
+    def opens_alike(self, server: Server) -> bool:
+        """Whether requests without an answer are rendered as the original renders them."""
+        try:
+            return all(
+                server.prompt(messages, tools, kwargs) == prompt
+                for messages, tools, kwargs, prompt in self.openings
+            )
+        except (Refused, Crashed):
+            return False
 
     def server(self, text: str) -> Server:
         """A server of a candidate. Raises ``SyntaxFault``."""

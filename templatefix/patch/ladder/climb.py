@@ -13,11 +13,14 @@ from templatefix.patch.proposals.insert import inserts
 from templatefix.patch.proposals.pin import pins
 from templatefix.patch.proposals.scene import Scene
 from templatefix.patch.proposals.undo import undos
-from templatefix.replay.run import Plan, Run
+from templatefix.replay.run import Plan
 
 #: States kept from one step to the next, steps, proposals looked at for one state, and plans on
 #: which proposals are judged before a state is driven through all of them.
 WIDTH, STEPS, PROPOSALS, SAMPLE = 4, 6, 60, 8
+
+#: A condition that is cut off reads worse than one that is widened: what that counts in characters.
+HARD = 150
 
 Proposer = Callable[[Scene], Iterator[tuple[Edit, ...]]]
 
@@ -104,12 +107,16 @@ def _grow(
             continue
         seen.add(text)
         trial = _judge(bench, text, sample)
-        if trial.fault is not None or not _same_start(bench, trial):
+        if trial.server is None or trial.fault is not None or not bench.opens_alike(trial.server):
             continue
-        size = state.size + sum(edit.size for edit in edits)
+        size = state.size + sum(edit.size + HARD * _is_hard(edit) for edit in edits)
         grown = _State(text, trial, size, state.pinned, state.steps + 1)
         if grown.score[:2] <= state.score[:2]:
             yield grown
+
+
+def _is_hard(edit: Edit) -> bool:
+    return edit.text in ("true", "false")
 
 
 def _judge(bench: Bench, text: str, sample: Sequence[Plan]) -> Trial:
@@ -135,15 +142,3 @@ def _sample(failures: Sequence[Failure]) -> tuple[Plan, ...]:
             if index < len(group) and group[index] not in chosen:
                 chosen.append(group[index])
     return tuple(chosen[: SAMPLE * 2])
-
-
-def _same_start(bench: Bench, trial: Trial) -> bool:
-    """Whether first requests, which hold no answer yet, are rendered as before."""
-    return all(
-        run.requests[0].prompt == _original_start(bench, run) for run in trial.runs if run.requests
-    )
-
-
-def _original_start(bench: Bench, run: Run) -> str:
-    request = run.requests[0]
-    return bench.subject.server.prompt(request.messages, run.tools, request.kwargs)

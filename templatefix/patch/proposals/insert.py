@@ -14,11 +14,45 @@ from templatefix.render.trace import Piece
 
 def inserts(scene: Scene) -> Iterator[tuple[Edit, ...]]:
     """Insertions of the missing text: after what printed last, or before what prints now."""
+    yield from _instead(scene)
     for expression, guards in _missing(scene):
         for guard in guards:
             value = f"({expression} if {guard} else '')" if guard else f"({expression})"
             for edit in _places(scene, value):
                 yield (edit,)
+
+
+def _instead(scene: Scene) -> Iterator[tuple[Edit, ...]]:
+    """Reasoning in place of a literal that closes the block which it belongs into."""
+    here, written = scene.here_piece, scene.written
+    if here is None or written is None or written.reasoning is None or here.start >= scene.at:
+        return
+    node = node_at(scene.template, here.span)
+    variable = scene.variable(here.span)
+    begin, end = written.reasoning[0] + scene.base, written.reasoning[1] + scene.base
+    if variable is None or begin < here.start:
+        return
+    field = f"{variable}.reasoning_content"
+    for anchor in _anchors(scene):
+        if anchor < end:
+            continue
+        before, after = scene.stream[here.start : begin], scene.stream[end:anchor]
+        for expression, _ in _with_reasoning(before, after, field, f"{variable}.content"):
+            if isinstance(node, nodes.Const) and isinstance(node.value, str):
+                text = f"({expression} if {field} else {literal(node.value)})"
+                yield (Edit(here.span.start, here.span.end, text),)
+            elif isinstance(node, nodes.TemplateData):
+                yield from _data_instead(scene, here, f"({expression} if {field} else ")
+
+
+def _data_instead(scene: Scene, here: Piece, opening: str) -> Iterator[tuple[Edit, ...]]:
+    """The same for template data: from the divergence's line on, up to where the data ends."""
+    offset = _source_offset(scene, here, here.start)
+    if offset is None:
+        return
+    printed = scene.prompt[here.start : here.end]
+    text = "{{ " + f"{opening}{literal(printed)})" + " }}"
+    yield (Edit(offset, offset + len(printed), text),)
 
 
 def _missing(scene: Scene) -> Iterator[tuple[str, list[str | None]]]:

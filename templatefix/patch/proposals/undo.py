@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from jinja2 import nodes
 
+from templatefix.findings.outline import outline
 from templatefix.patch.edits import Edit
 from templatefix.patch.proposals.scene import Scene, node_at
 from templatefix.patch.proposals.text import literal
 from templatefix.prefix import common_prefix
 from templatefix.syntax import Span
-from templatefix.findings.outline import outline
 
 #: Characters that have to agree again for a deletion to count as one.
 _RESUMES = 12
@@ -88,10 +88,54 @@ def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
             source = scene.template.text[slice(*span)]
             kept = scene.template.text[slice(*scene.template.outer_span(receiver))]
             yield (Edit(span.start, span.end, kept),)
-            variable = scene.variable(span)
-            if variable is not None:
-                guarded = f"({kept} if {variable}.role == 'assistant' else {source})"
-                yield (Edit(span.start, span.end, guarded),)
+            variable = scene.variable(span) or (
+                scene.variable(scene.here_piece.span) if scene.here_piece else None
+            )
+            if variable is None:
+                continue
+            answers = f"{variable}.role == 'assistant'"
+            yield (Edit(span.start, span.end, f"({kept} if {answers} else {source})"),)
+            for own in _exactly(scene, kept, variable):
+                yield (Edit(span.start, span.end, f"({own})"),)
+                yield (Edit(span.start, span.end, f"(({own}) if {answers} else {source})"),)
+
+
+def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
+    """A field without the newlines that a parser leaves around it and the template prints itself.
+
+    Exactly those: newlines that the model wrote beyond them stay.
+    """
+    written, base, stream = scene.written, scene.base, scene.stream
+    if written is None:
+        return
+    chained = source if source.isidentifier() or source.endswith(")") else f"({source})"
+    if written.reasoning is not None and scene.at <= base + written.reasoning[1]:
+        lead = _trailing_newlines(stream[: base + written.reasoning[0]])
+        tail = _leading_newlines(stream[base + written.reasoning[1] :])
+        without = _cut(chained, lead, front=True)
+        yield _cut(f"({without})" if lead else without, tail, front=False)
+    elif written.content is not None:
+        gap = _trailing_newlines(stream[: base + written.content[0]])
+        if gap:
+            test = f"{variable}.reasoning_content and {chained}.startswith({literal(gap)})"
+            yield f"{chained}[{len(gap)}:] if {test} else {source}"
+
+
+def _cut(source: str, newlines: str, *, front: bool) -> str:
+    if not newlines:
+        return source
+    method, part = (
+        ("startswith", f"[{len(newlines)}:]") if front else ("endswith", f"[:-{len(newlines)}]")
+    )
+    return f"{source}{part} if {source}.{method}({literal(newlines)}) else {source}"
+
+
+def _trailing_newlines(text: str) -> str:
+    return text[len(text.rstrip("\n")) :]
+
+
+def _leading_newlines(text: str) -> str:
+    return text[: len(text) - len(text.lstrip("\n"))]
 
 
 def _receiver(node: nodes.Node) -> nodes.Node | None:
