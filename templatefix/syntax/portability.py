@@ -33,9 +33,21 @@ def nonportable(template: Template) -> tuple[Construct, ...]:
     found = [*_of_tokens(template), *_of_dicts(template)]
     for node, _, _ in template.places:
         named = _named(node)
+        if _is_dotted_number(template, node):
+            found.append(Construct("a number after a dot", template.span(node), (LLAMA_CPP,)))
         if named is not None:
             found.append(Construct(named[0], _span(template, node), named[1]))
     return tuple(sorted(found, key=lambda construct: construct.span))
+
+
+def _is_dotted_number(template: Template, node: nodes.Node) -> bool:
+    """``parts.0``: the tree does not tell it from ``parts[0]``."""
+    return (
+        isinstance(node, nodes.Getitem)
+        and isinstance(node.arg, nodes.Const)
+        and isinstance(node.arg.value, int)
+        and template.source(node)[-1:].isdigit()
+    )
 
 
 def _named(node: nodes.Node) -> tuple[str, tuple[str, ...]] | None:
