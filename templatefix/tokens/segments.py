@@ -26,6 +26,8 @@ _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 #: Encoded characters that are kept, so that a long search does not fill the memory.
 _CACHE_CHARACTERS = 30_000_000
 _REMEMBERED_TEXTS = 4
+#: Characters of whole texts whose ids are kept.
+_WHOLE_CHARACTERS = 2_000_000
 _PROBES = (
     "user\nHi there",
     " two  spaces ",
@@ -92,6 +94,8 @@ class SegmentEncoder:
         self._tokenizer = tokenizer
         self._added = {literal.token_id: literal for literal in added}
         self._remembered: deque[_Encoded] = deque(maxlen=_REMEMBERED_TEXTS)
+        self._whole: dict[str, list[int]] = {}
+        self._whole_characters = 0
         self._segments = segments
         self._splitter: Splitter | None = None
         self._carrier: AddedLiteral | None = None
@@ -99,6 +103,18 @@ class SegmentEncoder:
     # Encoding
 
     def encode(self, text: str) -> list[int]:
+        # Runs in other modes, and searches for blame, come back to the same prompts.
+        known = self._whole.get(text)
+        if known is None:
+            known = self._encode(text)
+            if self._whole_characters > _WHOLE_CHARACTERS:
+                self._whole.clear()
+                self._whole_characters = 0
+            self._whole_characters += len(text)
+            self._whole[text] = known
+        return list(known)
+
+    def _encode(self, text: str) -> list[int]:
         text = _LONE_SURROGATES.sub("\ufffd", text)
         if self._splitter is None or not self._splitter.can_split(text):
             return list(self._segment(text, first=True))
@@ -207,6 +223,8 @@ class SegmentEncoder:
 
     def _forget(self) -> None:
         self._remembered.clear()
+        self._whole.clear()
+        self._whole_characters = 0
         self._segments.forget()
         self.characters_encoded = 0
 
