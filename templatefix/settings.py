@@ -7,7 +7,6 @@ folder. What the command line says beats the file.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -219,6 +218,8 @@ def _project_table(document: Mapping[str, Any], file: Path) -> Mapping[str, Any]
 
 
 def _toml(file: Path) -> Mapping[str, Any]:
+    import tomllib  # most folders have no settings
+
     try:
         content = file.read_bytes()
         # Other people's project files are none of our business.

@@ -1,10 +1,16 @@
 """The command line: one file per command, and none of them computes anything."""
 
+import gc
 import sys
+
+#: New objects after which the collector looks for garbage; Python's own default is 700.
+_COLLECT_AFTER = 20_000
 
 
 def main() -> None:
     """The console script: runs the command that ``sys.argv`` names and exits."""
+    # A check builds trees that it needs to its end: looking for garbage in them is in vain.
+    gc.set_threshold(_COLLECT_AFTER)
     try:
         from templatefix.cli.program import templatefix
 
