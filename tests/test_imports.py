@@ -45,9 +45,17 @@ def test_help_imports_click_and_nothing_heavy() -> None:
 
 def test_a_check_of_one_file_imports_no_more_than_it_needs() -> None:
     template = EXAMPLE / "chat_template.jinja"
-    modules = imported_by("check", "--fail-on", "never", str(template))
-    heavy = "rich huggingface_hub transformers hypothesis gguf numpy requests httpx httpx2"
+    modules = imported_by("check", "--no-search", "--isolated", "--fail-on", "never", str(template))
+    heavy = "rich huggingface_hub transformers hypothesis gguf numpy requests httpx httpx2 tomllib"
     assert {"jinja2", "tokenizers"} <= modules
+    assert not modules & set(heavy.split())
+
+
+def test_only_the_search_imports_hypothesis() -> None:
+    template = EXAMPLE / "chat_template.jinja"
+    modules = imported_by("check", "--max-examples", "1", "--fail-on", "never", str(template))
+    heavy = "rich huggingface_hub transformers gguf numpy requests httpx httpx2"
+    assert "hypothesis" in modules
     assert not modules & set(heavy.split())
 
 
