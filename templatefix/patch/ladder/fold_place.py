@@ -1,18 +1,28 @@
-"""Where a model speaks."""
+"""Where a model speaks, what it writes there, and what the original makes of that."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from templatefix.chat.conversation import Message
+from templatefix.chat.answer import Answer
+from templatefix.chat.conversation import Message, assistant_message
+from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Kwargs, Tools
-from templatefix.dialect.thinking import Tags
+from templatefix.dialect.author import Unspoken
+from templatefix.dialect.thinking import State, Tags
+from templatefix.patch.bench import Bench
 from templatefix.prefix import common_prefix
+from templatefix.render import Crashed, Refused
 
 
 @dataclass(frozen=True)
 class Place:
-    """A place where the model speaks: the messages before it, in one mode."""
+    """The messages before an answer, in one mode, and what the original prints for them.
+
+    ``bare`` is the prompt without its generation prompt. ``quiet``: it is known what a model
+    writes here that does not reason.
+    """
 
     messages: tuple[Message, ...]
     tools: Tools
@@ -20,9 +30,67 @@ class Place:
     prompt: str
     bare: str
     quiet: bool
-    opened: bool
+    state: State
     tags: Tags | None
 
     @property
     def tail(self) -> str:
+        """The generation prompt."""
         return self.prompt[common_prefix(self.prompt, self.bare) :]
+
+
+def places(bench: Bench) -> Iterator[Place]:
+    """One place of each kind: a mode, with or without tools, after a question or a tool result."""
+    author, server = bench.subject.author, bench.subject.server
+    seen = set()
+    for run in bench.original.runs:
+        for request in run.requests:
+            after = request.messages[-1].get("role")
+            key = (str(request.kwargs), after, bool(run.tools))
+            if key in seen:
+                continue
+            seen.add(key)
+            where = (request.messages, run.tools, request.kwargs)
+            seat = author.seat(*where)
+            silent = seat.state in ("closed", "none") or not author.must_reason(seat, where[2])
+            bare = server.prompt(*where, generation_prompt=False)
+            yield Place(*where, server.prompt(*where), bare, silent, seat.state, seat.tags)
+
+
+class Speaker:
+    """Writes answers at places, and has the original render them."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._author = bench.subject.author
+        self._server = bench.subject.server
+
+    def written(self, place: Place, answer: Answer, *, stop: bool = False) -> str | None:
+        """What the model writes, without its stop token unless asked for; None if not known."""
+        try:
+            completion = self._author.completion(place.messages, place.tools, place.kwargs, answer)
+        except Unspoken:
+            return None
+        written = completion.written
+        if written is None:
+            return None
+        return written.text if stop else written.text[: written.stop[0]]
+
+    def replayed(self, place: Place, answer: Answer) -> Answer:
+        """What the server's parsers make of the answer."""
+        text = self.written(place, answer)
+        if text is None:
+            return answer
+        return self._author.parsers.answer(
+            text, answer, state=place.state, kwargs=place.kwargs, tools=place.tools
+        )
+
+    def view(self, place: Place, answer: Answer) -> str:
+        """The original's rendering of a conversation that ends in the answer; empty if it fails."""
+        ids = self._author.parsers.call_ids(answer.tool_calls, place.messages)
+        conversation = [*place.messages, assistant_message(answer, ids)]
+        try:
+            return self._server.prompt(
+                conversation, place.tools, place.kwargs, generation_prompt=False
+            )
+        except (Refused, Crashed, Unpresentable):
+            return ""

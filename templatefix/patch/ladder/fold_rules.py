@@ -2,175 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 from templatefix.chat.answer import Answer, ToolCall
 from templatefix.chat.battery import TOOLS
-from templatefix.chat.conversation import assistant_message
-from templatefix.chat.present import Unpresentable
-from templatefix.dialect.author import Unspoken
 from templatefix.patch.bench import Bench
-from templatefix.patch.ladder.fold_place import Place
-from templatefix.patch.ladder.fold_text import CONTENT, REASONING, Calls, Rule, literal
+from templatefix.patch.ladder.fold_place import Place, Speaker
+from templatefix.patch.ladder.fold_text import CONTENT, REASONING, Rule, literal
 from templatefix.prefix import common_prefix
-from templatefix.render import Crashed, Refused
 
 _LEAF = "Zq9leaf9qZ"
 _NAMES = tuple(str(tool["function"]["name"]) for tool in TOOLS)
-_CALLS = tuple(ToolCall(name, f'{{"place": "{_LEAF}{i}"}}') for i, name in enumerate(_NAMES))
+#: Arguments that no scenario has, so that the layout of these calls is learned afresh.
+_CALLS = tuple(
+    ToolCall(name, f'{{"place": "{_LEAF}{i}", "days": 90}}') for i, name in enumerate(_NAMES)
+)
 
-#: Which fields an answer has: reasoning, content, tool calls.
-_Fields = tuple[bool, bool, bool]
-_TESTS = ("fold_thought", "fold_words", "fold_message.tool_calls")
+#: Which fields an answer has: reasoning, content, tool calls, more than one of these.
+_Fields = tuple[bool, bool, bool, bool]
+_TESTS = ("fold_thought", "fold_words", "fold_calls", "fold_calls | length > 1")
+
+
+@dataclass(frozen=True)
+class _Change:
+    kind: Literal["swap", "calls", "whole"]
+    before: str
+    after: str
+    spelling: tuple[str, str, str] = ("", "", "")
+
+    @property
+    def none(self) -> bool:
+        return self.kind == "swap" and self.before == self.after == ""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """What the original prints for an answer of some fields, and what the model writes."""
+    """What becomes of an answer of some fields after prompts that end alike."""
 
     fields: _Fields
     tail: str
-    extends: bool
-    before: str
-    after: str
-    calls: bool
+    view: Literal["extends", "follows", "unusable"]
+    change: _Change
 
 
-def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[tuple[Rule, ...], Calls | None]:
-    """The rules for all kinds of answers, and the spelling of calls that some of them need."""
+def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[Rule, ...]:
+    """The rules for all kinds of answers."""
     cases: dict[_Case, None] = {}
-    calls = None
+    speaker = Speaker(bench)
     for place in places:
-        for fields in product((False, True), repeat=3):
-            if not (fields[1] or fields[2]) or (fields[2] and not place.tools):
+        for fields in product((False, True), repeat=4):
+            if not (fields[1] or fields[2]) or (fields[3] and not fields[2]):
                 continue
-            case = _case(bench, place, fields)
-            if case is None:
+            if fields[2] and not place.tools:
                 continue
-            if case.calls:
-                found = _spelling(bench, place, fields[0])
-                if found is None:
-                    continue
-                calls = calls or found
-            cases[case] = None
-    return tuple(_rules(list(cases))), calls
+            case = _case(speaker, place, fields)
+            if case is not None:
+                cases[case] = None
+    return tuple(_rules(list(cases)))
 
 
-def _answer(fields: _Fields, calls: tuple[ToolCall, ...] = _CALLS[:1]) -> Answer:
-    thought, words, called = fields
-    return Answer(
-        REASONING if thought else None, CONTENT if words else None, calls if called else ()
-    )
+def _answer(fields: _Fields) -> Answer:
+    thought, words, called, many = fields
+    calls = _CALLS if many else _CALLS[:1] if called else ()
+    return Answer(REASONING if thought else None, CONTENT if words else None, calls)
 
 
-def _case(bench: Bench, place: Place, fields: _Fields) -> _Case | None:
+def _case(speaker: Speaker, place: Place, fields: _Fields) -> _Case | None:
     """None where the model never gives such an answer, or what it writes is not known."""
-    written = _written(bench, place, _answer(fields))
+    answer = _answer(fields)
+    written = speaker.written(place, answer)
     if written is None:
         return None
-    view = _view(bench, place, _answer(fields))
-    extends = view.startswith(place.prompt)
-    if not extends and not view.startswith(place.bare):
+    view = speaker.view(place, answer)
+    known = place.prompt if view.startswith(place.prompt) else place.bare
+    change = None
+    if view.startswith(known):
+        change = _swap(view[len(known) :], written, fields)
+    if change is None:
+        change = _anew(speaker, place, fields)
+    if change is None:
         return None
-    shown = view[len(place.prompt if extends else place.bare) :]
+    if not view.startswith(known):
+        return _Case(fields, place.tail, "unusable", change)
+    return _Case(fields, place.tail, "extends" if known == place.prompt else "follows", change)
+
+
+def _swap(shown: str, written: str, fields: _Fields) -> _Change | None:
+    """The change at the start of ``shown`` that makes it begin with ``written``."""
     anchor = CONTENT if fields[1] and CONTENT in shown else _LEAF
-    if anchor in shown:
-        before, after = shown.partition(anchor)[0], written.partition(anchor)[0]
-        same = _common_suffix(before, after)
-        before, after = before[: len(before) - same], after[: len(after) - same]
-        named = fields[2] and any(name in before + after for name in _NAMES)
-        if not named and (after + shown[len(before) :]).startswith(written):
-            return _Case(fields, place.tail, extends, before, after, False)
-    if not fields[2]:
+    if anchor not in shown:
         return None
-    lead = written.partition(CONTENT)[0] + CONTENT if fields[1] else ""
-    if fields[0] and not fields[1]:
-        silent = _written(bench, place, _answer((True, True, False)))
-        lead = (silent or "").partition(CONTENT)[0]
-    return _Case(fields, place.tail, extends, "", lead, True)
+    before, after = shown.partition(anchor)[0], written.partition(anchor)[0]
+    same = common_prefix(before[::-1], after[::-1])
+    before, after = before[: len(before) - same], after[: len(after) - same]
+    if any(name in before + after for name in _NAMES):
+        return None
+    if not (after + shown[len(before) :]).startswith(written):
+        return None
+    return _Change("swap", before, after)
 
 
-def _spelling(bench: Bench, place: Place, thought: bool) -> Calls | None:
-    """How the model writes one call and two."""
-    one = _written(bench, place, _answer((thought, True, True)), stop=True)
-    two = _written(bench, place, _answer((thought, True, True), _CALLS), stop=True)
-    if one is None or two is None:
-        return None
+def _anew(speaker: Speaker, place: Place, fields: _Fields) -> _Change | None:
+    """The whole answer, written without the original."""
+    thought, words, called, many = fields
+    if not called:
+        text = speaker.written(place, _answer(fields), stop=True)
+        return None if text is None else _Change("whole", "", text)
+    two = speaker.written(place, _answer((thought, words, True, True)), stop=True)
     arguments = [call.arguments for call in _CALLS]
-    if any(text not in two for text in (*arguments, *_NAMES)) or arguments[0] not in one:
+    if two is None or any(text not in two for text in (*arguments, *_NAMES)):
         return None
-    rest = two.partition(CONTENT)[2]
-    first, _, rest = rest.partition(_NAMES[0])
+    first, _, rest = two.partition(_NAMES[0])
     middle, _, rest = rest.partition(arguments[0])
     following, _, rest = rest.partition(_NAMES[1])
     again, _, last = rest.partition(arguments[1])
-    ending = one.partition(arguments[0])[2]
-    return Calls(first, middle, following, last) if again == middle and ending == last else None
-
-
-def _written(bench: Bench, place: Place, answer: Answer, *, stop: bool = False) -> str | None:
-    try:
-        completion = bench.subject.author.completion(
-            place.messages, place.tools, place.kwargs, answer
-        )
-    except Unspoken:
+    if again != middle:
         return None
-    written = completion.written
-    if written is None:
-        return None
-    return written.text if stop else written.text[: written.stop[0]]
+    if not many:
+        one = speaker.written(place, _answer(fields), stop=True) or ""
+        if one != first + _NAMES[0] + middle + arguments[0] + last:
+            return None
+    return _Change("calls", "", first, (middle, following, last))
 
 
-def _view(bench: Bench, place: Place, answer: Answer) -> str:
-    """The original's rendering of a last answer; empty where it fails."""
-    ids = bench.subject.author.parsers.call_ids(answer.tool_calls, place.messages)
-    conversation = [*place.messages, assistant_message(answer, ids)]
-    try:
-        return bench.subject.server.prompt(
-            conversation, place.tools, place.kwargs, generation_prompt=False
-        )
-    except (Refused, Crashed, Unpresentable):
-        return ""
-
-
-def _rules(cases: list[_Case]) -> Iterable[Rule]:
+def _rules(cases: list[_Case]) -> Iterator[Rule]:
     """The cases as rules, each with the shortest condition that tells it from the others."""
     done: set[tuple[object, ...]] = set()
     for case in cases:
-        if not case.calls and not case.before and not case.after:
+        change = case.change
+        if change.none:
             continue
-        others = [
-            other
-            for other in cases
-            if other.extends == case.extends and _change(other) != _change(case)
-        ]
+        left = [o for o in cases if o.view == case.view and o.change != change]
         tests = []
-        left = others
         for position, test in enumerate(_TESTS):
             clash = [other for other in left if other.fields[position] != case.fields[position]]
-            if clash or (position == 0 and REASONING in case.after and REASONING not in case.before):
+            adds_reasoning = REASONING in change.after and REASONING not in change.before
+            needed = (position == 0 and adds_reasoning) or (position == 2 and change.kind == "calls")
+            if clash or needed:
                 tests.append(test if case.fields[position] else f"not {test}")
                 left = [other for other in left if other not in clash]
         if any(other.tail != case.tail for other in left):
             tests.append(f"fold_prompt.endswith({literal(case.tail)})")
-        rule = Rule(" and ".join(tests), case.before, case.after, case.extends, case.calls)
-        key = (rule.condition, rule.before, rule.extends)
+        rule = Rule(
+            case.view, " and ".join(tests), change.kind, change.before, change.after,
+            change.spelling,
+        )
+        key = (rule.view, rule.condition, rule.before)
         if key not in done:
             done.add(key)
             yield rule
-
-
-def _change(case: _Case) -> tuple[str, str, bool]:
-    return case.before, case.after, case.calls
-
-
-def _common_suffix(a: str, b: str) -> int:
-    return common_prefix(a[::-1], b[::-1])
-
-
-def early(bench: Bench, place: Place) -> bool:
-    """Whether the model writes whitespace before it opens its reasoning."""
-    written = _written(bench, place, _answer((True, True, False))) or ""
-    return written.startswith("\n")

@@ -16,27 +16,20 @@ REASONING = "Zq9reasoning9qZ"
 class Rule:
     """How an answer that the original prints becomes what a model writes.
 
-    It begins with ``after`` instead of ``before``. ``condition`` is Jinja's, on the answer's fields
-    and the prompt. ``extends``: the original's answer continues the generation prompt; otherwise
-    it is taken from where the prompt begins. ``calls``: the tool calls are written as well, which
-    the original does not print as a model writes them, and nothing else of the original's.
+    ``view`` says how the original's rendering of the answer stands to the prompt: it ``extends``
+    it, it ``follows`` the prompt without its generation prompt, or it is ``unusable``.
+    ``condition`` is Jinja's, on the answer's fields and the prompt. ``kind``: ``swap`` puts
+    ``after`` in the place of ``before`` at the start, ``whole`` prints ``after`` alone, ``calls``
+    the tool calls after it: ``spelling`` is the text after a name, after the arguments where a
+    call follows, and after the last.
     """
 
+    view: str
     condition: str
+    kind: str
     before: str
     after: str
-    extends: bool
-    calls: bool = False
-
-
-@dataclass(frozen=True)
-class Calls:
-    """How a model writes tool calls: ``first`` NAME ``middle`` ARGUMENTS ``next`` NAME ... ``last``."""
-
-    first: str
-    middle: str
-    next: str
-    last: str
+    spelling: tuple[str, str, str] = ("", "", "")
 
 
 @dataclass(frozen=True)
@@ -44,20 +37,24 @@ class Shape:
     """All that a fold needs to know of a template, beyond the template.
 
     ``silent`` is a Jinja condition on ``fold_prompt``: whether a model that was given this prompt
-    answers without reasoning. ``stops`` end an answer in history. ``thinks``: a parser hands
-    reasoning and content on with the whitespace around them. ``tools``: the tools are shown to
-    the original with every piece, not with the first only. ``drops``: reasoning stays dropped
-    where the original drops it.
+    may answer without reasoning. ``close`` ends reasoning that is left inside the content.
+    ``leftovers`` are texts of the layout that a parser leaves around the content. ``early``: the
+    model writes a newline before it opens its reasoning. ``stops`` end an answer in history.
+    ``parsed``: a parser hands reasoning and content on with the whitespace around them. ``tools``:
+    the tools are shown to the original with every piece, not with the first only; ``system``: so
+    are the instructions. ``drops``: reasoning stays dropped where the original drops it.
+    ``refuses``: the original may refuse a conversation.
     """
 
     silent: str = "true"
     close: str = ""
     rules: tuple[Rule, ...] = ()
-    calls: Calls | None = None
+    leftovers: tuple[tuple[str, str], ...] = ()
     early: bool = False
     stops: tuple[str, ...] = ()
-    thinks: bool = False
+    parsed: bool = False
     tools: bool = False
+    system: bool = True
     drops: bool = False
     refuses: bool = False
 
@@ -140,37 +137,62 @@ def _driver(shape: Shape) -> str:
         "@TOOLS@": "tools" if shape.tools else "none",
         "@SILENT@": shape.silent,
         "@INLINE@": f" or {literal(shape.close)} in fold_words" if shape.close else "",
-        "@EXTENDS@": _rules(shape, extends=True),
-        "@REWRITES@": _rules(shape, extends=False),
+        "@VIEW@": _view(shape),
+        "@LEFTOVERS@": "".join(map(_leftover, shape.leftovers)),
+        "@SYSTEM@": "" if shape.system else " | rejectattr('role', 'in', ['system', 'developer']) | list",
         "@EARLY@": _EARLY if shape.early else "fold_thought",
-        "@PARSED@": "true" if shape.thinks else "false",
+        "@PARSED@": "true" if shape.parsed else "false",
         "@DROPS@": _DROPS if shape.drops else "",
         "@KEEPS@": _KEEPS if shape.drops else "",
     }.items():
         body = body.replace(name, text)
-    return marks + _HEAD.replace("@STOPS@", stops) + _calls(shape.calls) + body
+    return marks + _HEAD.replace("@STOPS@", stops) + (_CALLS if any(rule.kind == "calls" for rule in shape.rules) else "") + body
 
 
-def _rules(shape: Shape, *, extends: bool) -> str:
-    rules = [rule for rule in shape.rules if rule.extends == extends]
+def _view(shape: Shape) -> str:
+    """What the original printed for the answer, and the rules for it."""
+    lines = []
+    for view, test, value in (
+        ("extends", "if fold_view.startswith(fold_prompt)", "fold_view[fold_prompt | length:]"),
+        ("follows", "elif fold_view.startswith(fold_plain)", "fold_view[fold_plain | length:]"),
+        ("unusable", "else", "fold_beyond(fold_view, fold_plain)"),
+    ):
+        lines += [f"            {{%- {test} %}}\n", f"                {{%- set fold_turn.said = {value} %}}\n"]
+        lines += _rules([rule for rule in shape.rules if rule.view == view])
+    return "".join([*lines, "            {%- endif %}\n"])
+
+
+def _rules(rules: list[Rule]) -> list[str]:
     lines = []
     for number, rule in enumerate(rules):
         tests = [rule.condition] if rule.condition else []
-        if rule.before and not rule.calls:
+        if rule.before:
             tests.append(f"fold_turn.said.startswith({literal(rule.before)})")
-        word = "elif" if number else "if"
-        after = _spliced(rule.after)
-        if rule.calls:
-            value = after + " + fold_calls(fold_message.tool_calls)"
-        elif rule.before:
-            value = f"{after} + fold_turn.said[{len(rule.before)}:]"
-        else:
-            value = f"{after} + fold_turn.said"
+        value = _spliced(rule.after)
+        if rule.kind == "calls":
+            value += f" + fold_spelled(fold_calls, {', '.join(map(literal, rule.spelling))})"
+        elif rule.kind == "swap":
+            value += f" + fold_turn.said[{len(rule.before)}:]"
         lines += [
-            f"                {{%- {word} {' and '.join(tests) or 'true'} %}}\n",
+            f"                {{%- {'elif' if number else 'if'} {' and '.join(tests) or 'true'} %}}\n",
             f"                    {{%- set fold_turn.said = {value} %}}\n",
         ]
-    return "".join([*lines, "                {%- endif %}\n"]) if lines else ""
+    return [*lines, "                {%- endif %}\n"] if lines else []
+
+
+def _leftover(around: tuple[str, str]) -> str:
+    before, after = around
+    tests = [
+        f"fold_words.{method}({literal(text)})"
+        for method, text in (("startswith", before), ("endswith", after))
+        if text
+    ]
+    end = f"-{len(after)}" if after else ""
+    return (
+        f"            {{%- if {' and '.join(tests)} %}}\n"
+        f"                {{%- set fold_words = fold_words[{len(before)}:{end}] %}}\n"
+        "            {%- endif %}\n"
+    )
 
 
 def _spliced(text: str) -> str:
@@ -186,23 +208,17 @@ def _spliced(text: str) -> str:
     return " + ".join(pieces) or "''"
 
 
-def _calls(calls: Calls | None) -> str:
-    if calls is None:
-        return ""
-    return (
-        "\n{#- Tool calls as the model writes them; the original prints them in another way. #}\n"
-        "{%- macro fold_calls(fold_list) %}\n"
-        "    {%- for fold_call in fold_list %}\n"
-        "        {%- set fold_call = fold_call.function or fold_call %}\n"
-        f"        {{{{- ({literal(calls.first)} if loop.first else {literal(calls.next)}) "
-        f"+ fold_call.name + {literal(calls.middle)} }}}}\n"
-        "        {{- fold_call.arguments if fold_call.arguments is string "
-        "else fold_call.arguments | tojson }}\n"
-        "    {%- endfor %}\n"
-        f"    {{{{- {literal(calls.last)} }}}}\n"
-        "{%- endmacro %}\n"
-    )
-
+_CALLS = """
+{#- Tool calls as the model writes them; the original prints them in another way. #}
+{%- macro fold_spelled(fold_calls, fold_middle, fold_next, fold_end) %}
+    {%- for fold_call in fold_calls %}
+        {%- set fold_call = fold_call.function or fold_call %}
+        {{- fold_call.name + fold_middle }}
+        {{- fold_call.arguments if fold_call.arguments is string else fold_call.arguments | tojson }}
+        {{- fold_end if loop.last else fold_next }}
+    {%- endfor %}
+{%- endmacro %}
+"""
 
 _REFUSE = """
 {#- What the original refuses as a whole is refused as before. #}
@@ -255,6 +271,7 @@ _BODY = """
             {%- if fold_words is not string %}
                 {%- set fold_words = fold_words | map(attribute='text') | join %}
             {%- endif %}
+@LEFTOVERS@            {%- set fold_calls = fold_message.tool_calls or [] %}
             {%- set fold_bare = dict(fold_message.items() | rejectattr('0', 'in', ['reasoning_content', 'reasoning', 'thinking']) | list) %}
             {%- set fold_turn.generated = true if fold_thought@INLINE@ else @SILENT@ %}
 @DROPS@        {%- endif %}
@@ -271,13 +288,9 @@ _BODY = """
             {%- if fold_thought %}
                 {%- set fold_marked = dict(fold_marked, reasoning_content=fold_reasoning, reasoning=fold_reasoning, thinking=fold_reasoning) %}
             {%- endif %}
+            {%- set fold_plain = fold_original(fold_seen, false, fold.tools) %}
             {%- set fold_view = fold_original(fold_seen + [fold_marked], false, fold.tools) %}
-            {%- if fold_view.startswith(fold_prompt) %}
-                {%- set fold_turn.said = fold_view[fold_prompt | length:] %}
-@EXTENDS@            {%- else %}
-                {%- set fold_turn.said = fold_beyond(fold_view, fold_original(fold_seen, false, fold.tools)) %}
-@REWRITES@            {%- endif %}
-            {%- set fold_said = fold_filled(fold_turn.said, fold_reasoning, @EARLY@, true) if fold_thought else fold_turn.said %}
+@VIEW@            {%- set fold_said = fold_filled(fold_turn.said, fold_reasoning, @EARLY@, true) if fold_thought else fold_turn.said %}
             {{- fold_filled(fold_said, fold_content, fold_words, @PARSED@) if fold_words | trim else fold_said }}
         {%- endif %}
         {%- if not fold_last %}
