@@ -7,13 +7,13 @@ and has to stay what it was in every later prompt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from templatefix.chat.conversation import Message
 from templatefix.findings.evidence import message_texts
 from templatefix.patch.contract.exam import Exam, Walk, difference, replayed
 from templatefix.patch.contract.proof import ClauseResult, Violation
-from templatefix.replay.run import Comparison, Request
+from templatefix.replay.run import Comparison
 
 PINNED = (
     "the original moves what comes before the conversation with the last user message; the "
@@ -49,16 +49,18 @@ def _judge(exam: Exam, walk: Walk) -> tuple[str | None, bool]:
     frames: list[str] = []
     pinned = False
     for number, (before, after) in enumerate(walk.steps, start=1):
-        changed = _changed(frames, after.prompt)
-        if changed is not None:
-            return f"request {number} of {walk.plan.id} no longer has {changed[-60:]!r}", pinned
-        start = _start(walk.after.comparisons[number - 2], after) if frames else 0
+        # What the original itself moves is for C2 to judge, where it is in scope.
+        changed = _missing(frames, after.prompt) - _missing(frames, before.prompt)
+        if changed:
+            words = f"no longer has {frames[min(changed)][-60:]!r}"
+            return f"request {number} of {walk.plan.id} {words}", pinned
+        start = _start(walk, walk.after.comparisons[number - 2]) if frames else 0
         new = after.prompt[start:]
         if frames and not before.prompt.endswith(new):
             if before.prompt.startswith(head):
                 words = _otherwise(before.prompt, new)
                 return f"request {number} of {walk.plan.id} is framed otherwise: {words}", pinned
-            lost = _unprinted(_news(walk, number - 1), before.prompt, new)
+            lost = _unprinted(_news(walk.after.comparisons[number - 2]), before.prompt, new)
             if lost is not None:
                 return f"request {number} of {walk.plan.id} lacks {lost!r} of the head", pinned
             pinned = True
@@ -67,29 +69,33 @@ def _judge(exam: Exam, walk: Walk) -> tuple[str | None, bool]:
     return None, pinned
 
 
-def _changed(frames: Sequence[str], prompt: str) -> str | None:
-    """The first of the frames that a prompt does not hold, in their order."""
+def _missing(frames: Sequence[str], prompt: str) -> set[int]:
+    """The indexes of frames that a prompt does not hold in their order."""
+    missing = set()
     at = 0
-    for frame in frames:
+    for i, frame in enumerate(frames):
         found = prompt.find(frame, at)
         if found < 0:
-            return frame
-        at = found + len(frame)
-    return None
+            missing.add(i)
+        else:
+            at = found + len(frame)
+    return missing
 
 
-def _start(comparison: Comparison, after: Request) -> int:
+def _start(walk: Walk, comparison: Comparison) -> int:
     """Where a prompt goes on after the stream before it, in characters.
 
-    Where it does not hold that stream, where the texts of the new messages begin.
+    Where it does not hold that stream, or the stream was cut short, where the texts of the new
+    messages begin.
     """
-    before = comparison.before
+    before, after = comparison.before, comparison.after
     written = before.completion.written if before.completion else None
     stop = written.stop[1] - written.stop[0] if written else 0
-    if comparison.characters >= len(before.stream) - stop:
+    finished = walk.plan.scenario.turns[comparison.turn - 2].cut is None
+    if finished and comparison.characters >= len(before.stream) - stop:
         return comparison.characters
     at = len(after.prompt)
-    for message in reversed(after.messages[len(before.messages) + 1 :]):
+    for message in reversed(_news(comparison)):
         for text in reversed(message_texts(message.get("content"))):
             found = after.prompt.rfind(text.strip(), 0, at)
             at = found if found >= 0 else at
@@ -100,13 +106,12 @@ def _otherwise(original: str, new: str) -> str:
     return difference(original[max(0, len(original) - len(new)) :], new)
 
 
-def _news(walk: Walk, index: int) -> Iterator[Message]:
-    """The messages that came after the answer to the request before, which has the index."""
-    before, after = walk.after.requests[index - 1 : index + 1]
-    yield from after.messages[len(before.messages) + 1 :]
+def _news(comparison: Comparison) -> Sequence[Message]:
+    """The messages that came after the answer to the request before."""
+    return comparison.after.messages[len(comparison.before.messages) + 1 :]
 
 
-def _unprinted(messages: Iterator[Message], original: str, new: str) -> str | None:
+def _unprinted(messages: Sequence[Message], original: str, new: str) -> str | None:
     """A text of new messages that the original prints, and the new part of a prompt does not."""
     for message in messages:
         for text in message_texts(message.get("content")):

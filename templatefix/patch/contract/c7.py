@@ -26,13 +26,13 @@ GROWTH, PRICE = 2.1, 1.1
 
 
 def check(exam: Exam) -> ClauseResult:
-    """A long chat, and a long chat in which every second turn calls a tool, in every mode proper.
+    """A long chat in which every second turn calls a tool, in every mode proper, and one without.
 
     A template whose own cost grows faster than its turns is held to that cost only.
     """
     tried = 0
     for kwargs in exam.bench.kwargs:
-        for tools in _tools(exam):
+        for tools in _tools(exam, kwargs):
             many = _messages(MANY, tools)
             was = _cost(exam.bench.subject.template.text, exam, many, tools, kwargs)
             now = _cost(exam.text, exam, many, tools, kwargs)
@@ -61,9 +61,12 @@ def _excess(
     return None
 
 
-def _tools(exam: Exam) -> Iterator[Tools]:
-    yield None
-    if reads_attribute(exam.bench.subject.parsed, "tool_calls"):
+def _tools(exam: Exam, kwargs: Kwargs) -> Iterator[Tools]:
+    """The tools of the chats of a mode; the chat without any is for the default mode."""
+    speaks_tools = reads_attribute(exam.bench.subject.parsed, "tool_calls")
+    if not kwargs or not speaks_tools:
+        yield None
+    if speaks_tools:
         yield TOOLS
 
 

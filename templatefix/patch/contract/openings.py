@@ -135,9 +135,12 @@ _STRANGERS: tuple[Message, ...] = (
 
 
 def odd(kwargs: Kwargs) -> Iterator[Input]:
-    """Inputs as transformers hands them on: any order of roles, missing and empty fields."""
+    """Inputs as transformers hands them on: any order of roles, missing and empty fields.
+
+    The longer orders are tried in the default mode alone.
+    """
     yield Input((), None, kwargs)
-    for messages in _orders():
+    for messages in _orders(2 if kwargs else 3):
         yield Input(messages, None, kwargs)
     for answer in _ANSWERS:
         yield Input((_USER, answer), TOOLS, kwargs, False)
@@ -151,8 +154,8 @@ def odd(kwargs: Kwargs) -> Iterator[Input]:
     yield Input((_USER, _answer(), _AGAIN), [], kwargs)
 
 
-def _orders() -> Iterator[tuple[Message, ...]]:
-    for length in (1, 2, 3):
+def _orders(longest: int) -> Iterator[tuple[Message, ...]]:
+    for length in range(1, longest + 1):
         yield from product(_ROLES, repeat=length)
     system, user, answer, call, tool = _ROLES
     yield (system, user, answer, answer, user)
