@@ -85,6 +85,21 @@ class Parsers:
             return parsed if verbatim else _without_separator(parsed, meant)
         return Answer(parsed.reasoning, meant.content or None, _redumped(meant.tool_calls))
 
+    def answer_to_a_cut_call(
+        self,
+        completion: str,
+        meant: Answer,
+        *,
+        state: State,
+        kwargs: Mapping[str, Any],
+        tools: Sequence[Message] | None,
+    ) -> Answer:
+        """What the client gets where generation ended inside a call.
+
+        That is what the parsers find: most leave such a call in the content or drop it.
+        """
+        return self._parse(completion, meant, state, kwargs, tools)
+
     def understand(
         self,
         completion: str,

@@ -257,8 +257,12 @@ def _answer(plan: Plan, turn: Turn, request: Request, author: Author, tools: Too
     if plan.replay == "inline":
         end = written.calls[0] if written.calls else len(text)
         return Answer(None, text[:end], meant.tool_calls)
-    if turn.cut == "call" and author.parsers.tool is None:
-        raise Unspoken("what a parser makes of a call that was cut short is not known")
+    if turn.cut == "call":
+        if author.parsers.tool is None:
+            raise Unspoken("what a parser makes of a call that was cut short is not known")
+        return author.parsers.answer_to_a_cut_call(
+            text, meant, state=completion.state, kwargs=request.kwargs, tools=tools
+        )
     return author.parsers.answer(
         text,
         meant,
