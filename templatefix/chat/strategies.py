@@ -65,7 +65,9 @@ def _values() -> st.SearchStrategy[Any]:
 def _calls() -> st.SearchStrategy[tuple[ToolCall, ...]]:
     names = st.sampled_from([tool["function"]["name"] for tool in TOOLS])
     keys = st.sampled_from(("place", "days", "origin", "options"))
-    arguments = st.dictionaries(keys, _values(), max_size=3).map(
+    # Texts above all: they are the commonest, and what filters and parsers change.
+    values = st.one_of(texts(()), _values())
+    arguments = st.dictionaries(keys, values, max_size=3).map(
         lambda given: json.dumps(given, ensure_ascii=False)
     )
     return st.lists(st.builds(ToolCall, names, arguments), min_size=1, max_size=2).map(tuple)

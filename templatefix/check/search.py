@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from templatefix.chat.conversation import Scenario
+from templatefix.chat.conversation import Message, Scenario, assistant_message
 from templatefix.chat.present import Unpresentable
 from templatefix.check.breaks import Break, Key, canonical_reuse, key_of, merge, witness_of
 from templatefix.check.notes import Notes, note
 from templatefix.check.subject import Subject, refuses_system
-from templatefix.dialect.author import Unspoken
+from templatefix.dialect.author import Author, Unspoken
 from templatefix.findings.blame import Witness, blame
 from templatefix.findings.evidence import gather
 from templatefix.findings.finding import Finding
 from templatefix.render import Crashed, Refused
 from templatefix.replay.modes import Modes
-from templatefix.replay.run import Comparison, Plan, Run, replay
+from templatefix.replay.run import Comparison, Plan, Run, in_mode, numbered, replay
 from templatefix.rules import classify
 from templatefix.syntax import literals, reads_attribute
 
@@ -140,7 +141,8 @@ def search(
             hunt.crashes.add((what.kind, what.line))
             plan = Plan(scenario, kwargs, core=False)
             note(notes, plan, "TF203", f"{what.kind}: {what.message}", what.line)
-            shown = replace(notes.findings[-1], conversation=_conversation_of(scenario, kwargs))
+            conversation = _conversation_of(scenario, kwargs, subject.author)
+            shown = replace(notes.findings[-1], conversation=conversation)
             notes.findings[-1] = shown
             continue
         hunt.known.add(key_of(what)[2])
@@ -219,16 +221,20 @@ def _replayed(run: Run) -> dict[str, Any]:
     return _as_given(messages, run.tools, last.kwargs)
 
 
-def _conversation_of(scenario: Scenario, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _conversation_of(
+    scenario: Scenario, kwargs: Mapping[str, Any], author: Author
+) -> dict[str, Any]:
     """A conversation that could not be rendered: what the client would have sent."""
-    from templatefix.chat.conversation import assistant_message
-
-    messages: list[dict[str, Any]] = []
+    messages: list[Message] = []
+    call_ids: tuple[str, ...] = ()
     for turn in scenario.turns:
-        messages += [dict(message) for message in turn.new_messages]
+        messages += numbered(turn.new_messages, call_ids)
+        with suppress(Crashed, Refused):  # of the request that fails
+            turn = in_mode(scenario, turn, messages, kwargs, author)
         if turn.answer is not None:
-            messages.append(assistant_message(turn.answer))
-    return _as_given(messages, scenario.tools, kwargs)
+            call_ids = author.parsers.call_ids(turn.answer.tool_calls, messages)
+            messages.append(assistant_message(turn.answer, call_ids))
+    return _as_given([dict(message) for message in messages], scenario.tools, kwargs)
 
 
 def _as_given(

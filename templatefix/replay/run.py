@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from templatefix.chat.answer import Answer
@@ -119,9 +120,9 @@ def replay(
     requests: list[Request] = []
     call_ids: tuple[str, ...] = ()
     for turn in scenario.turns:
-        messages.extend(_numbered(turn.new_messages, call_ids))
+        messages.extend(numbered(turn.new_messages, call_ids))
         kwargs = {**plan.kwargs, **turn.kwargs}
-        turn = _in_mode(scenario, turn, messages, kwargs, author)
+        turn = in_mode(scenario, turn, messages, kwargs, author)
         request = _request(tuple(messages), tools, kwargs, turn, author, encoder, server)
         requests.append(request)
         if turn.answer is None:
@@ -132,7 +133,7 @@ def replay(
         messages.append(replayed)
     comparisons = tuple(
         _compare(i + 2, before, after, plan, encoder, block_size)
-        for i, (before, after) in enumerate(zip(requests, requests[1:], strict=False))
+        for i, (before, after) in enumerate(pairwise(requests))
     )
     return _outcome(plan, tuple(requests), comparisons, tools)
 
@@ -187,7 +188,7 @@ def _completion(
     return author.completion(messages, tools, kwargs, answer, turn.cut)
 
 
-def _in_mode(
+def in_mode(
     scenario: Scenario,
     turn: Turn,
     messages: Sequence[Message],
@@ -279,7 +280,7 @@ def _meant_until(cut: str, meant: Answer) -> Answer:
     return Answer(meant.reasoning, meant.content) if cut == "content" else meant
 
 
-def _numbered(new: Sequence[Message], call_ids: Sequence[str]) -> list[Message]:
+def numbered(new: Sequence[Message], call_ids: Sequence[str]) -> list[Message]:
     """Tool results with the ids of the calls that they answer in place of their numbers."""
     return [
         {**message, "tool_call_id": call_ids[message["tool_call_id"]]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from templatefix.chat.strategies import conversations
 from templatefix.check import CheckOptions, Subject
 from templatefix.dialect.author import Author
 from templatefix.dialect.parsers import Parsers
-from templatefix.dialect.thinking import State
 from templatefix.replay.run import Plan, Replay, Run, replay
 from tests.subjects import APPENDS, APPENDS_ALL, branches, report, subject
 
@@ -36,16 +35,7 @@ class Lossless(Parsers):
     def needs_block(self, kwargs: Mapping[str, Any]) -> bool:
         return False
 
-    def answer(
-        self,
-        completion: str,
-        meant: Answer,
-        *,
-        state: State,
-        kwargs: Mapping[str, Any],
-        tools: Sequence[Message] | None,
-        verbatim: bool = False,
-    ) -> Answer:
+    def answer(self, completion: str, meant: Answer, **how: Any) -> Answer:
         return meant
 
 
