@@ -118,6 +118,24 @@ class Bench:
         return tuple(run.plan for run in self.original.runs)
 
     @cached_property
+    def _lost_to_parsers(self) -> frozenset[tuple[str, str]]:
+        """Scenarios in modes in which the parsers of this format drop what no other would keep."""
+        found = set()
+        for plan in self.plans:
+            if plan.replay != "raw":
+                continue
+            try:
+                run = replay(plan, self.subject.author, self.subject.encoder, self.block_size)
+            except (Unspoken, Unpresentable, Refused, Crashed):
+                continue
+            if any(self._code(c) == "TF301" for c in run.comparisons if not c.preserving):
+                found.add((plan.scenario.name, repr(plan.kwargs)))
+        return frozenset(found)
+
+    def _code(self, comparison: Comparison) -> str:
+        return classify(gather(comparison, canonical_reuse(comparison, self.subject.encoder)))[0]
+
+    @cached_property
     def openings(self) -> tuple[tuple[tuple[Message, ...], Tools, Kwargs, str], ...]:
         """Requests that hold no answer yet, with the original's prompts for them."""
         found = []
@@ -164,6 +182,9 @@ class Bench:
         failures: list[Failure] = []
         original = server is self.subject.server
         for plan in plans:
+            lost = (plan.scenario.name, repr(plan.kwargs)) in self._lost_to_parsers
+            if plan.replay == "stripped" and lost:
+                continue
             try:
                 run = replay(
                     plan, self.subject.author, self.subject.encoder, self.block_size, server

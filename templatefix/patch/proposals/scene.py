@@ -16,21 +16,26 @@ from templatefix.replay.run import Request
 from templatefix.syntax import Span, Template
 from templatefix.syntax.conversation import find_conversation
 
+#: No tag of a chat format is longer than this, in characters.
+_TAG = 40
+
 
 @dataclass(frozen=True)
 class Scene:
-    """One failure of a candidate, and what is needed to propose edits of the candidate's source.
-
-    ``at`` is the character where stream and prompt part.
-    """
+    """One failure of a candidate, and what is needed to propose edits of the candidate's source."""
 
     bench: Bench
     trial: Trial
     failure: Failure
 
-    @property
+    @cached_property
     def at(self) -> int:
-        return self.failure.comparison.characters
+        """The character where stream and prompt part; before a tag that they part within."""
+        at = self.failure.comparison.characters
+        begin = self.stream.rfind("<", max(0, at - _TAG), at)
+        if begin >= 0 and ">" not in self.stream[begin:at] and ">" in self.stream[at : at + _TAG]:
+            return begin
+        return at
 
     @property
     def stream(self) -> str:
@@ -120,16 +125,22 @@ class Scene:
         node = node_at(self.template, span)
         if node is None:
             return None
-        loop = find_conversation(self.template).loop_around(node)
+        conversation = find_conversation(self.template)
+        loop = conversation.loop_around(node)
         if loop is None:
             return None
-        target = loop.target
-        if isinstance(target, nodes.Name):
-            return target.name
-        if isinstance(target, nodes.Tuple):
-            names = [item.name for item in target.items if isinstance(item, nodes.Name)]
-            return names[-1] if names else None
-        return None
+        if conversation.holds_messages(loop.iter) and isinstance(loop.target, nodes.Name):
+            return loop.target.name
+        # A loop over positions: the message is what the loop sets from them.
+        for assign in loop.find_all(nodes.Assign):
+            value = assign.node
+            if (
+                isinstance(assign.target, nodes.Name)
+                and isinstance(value, nodes.Getitem)
+                and conversation.holds_messages(value.node)
+            ):
+                return assign.target.name
+        return loop.target.name if isinstance(loop.target, nodes.Name) else None
 
     @cached_property
     def generation_guard(self) -> str | None:

@@ -23,6 +23,7 @@ def undos(scene: Scene) -> Iterator[tuple[Edit, ...]]:
     """Deletions of surplus text, then filters taken off what they change."""
     yield from _surplus(scene)
     yield from _filters(scene)
+    yield from _fields(scene)
 
 
 def _surplus(scene: Scene) -> Iterator[tuple[Edit, ...]]:
@@ -98,6 +99,40 @@ def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
             for own in _exactly(scene, kept, variable):
                 yield (Edit(span.start, span.end, f"({own})"),)
                 yield (Edit(span.start, span.end, f"(({own}) if {answers} else {source})"),)
+
+
+def _fields(scene: Scene) -> Iterator[tuple[Edit, ...]]:
+    """A field in a chain after a literal that brings the newlines which the field has, too."""
+    seen: set[Span] = set()
+    for piece in (scene.before_piece, scene.here_piece):
+        if piece is None:
+            continue
+        variable = scene.variable(piece.span)
+        for node in outline(scene.template).sources(piece.span)[1]:
+            span = scene.template.span(node)
+            if variable is None or span in seen or not _follows_newline(scene, node):
+                continue
+            seen.add(span)
+            for own in _exactly(scene, scene.template.text[slice(*span)], variable):
+                yield (Edit(span.start, span.end, f"({own})"),)
+
+
+def _follows_newline(scene: Scene, node: nodes.Node) -> bool:
+    """Whether a field stands in a chain right after a literal that ends in a newline."""
+    if not isinstance(node, (nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Filter)):
+        return False
+    parent = scene.template.parents[id(node)].parent
+    before: nodes.Node | None = None
+    if isinstance(parent, nodes.Add) and parent.right is node:
+        before = parent.left.right if isinstance(parent.left, nodes.Add) else parent.left
+    elif isinstance(parent, nodes.Concat):
+        at = next(i for i, each in enumerate(parent.nodes) if each is node)
+        before = parent.nodes[at - 1] if at else None
+    return (
+        isinstance(before, nodes.Const)
+        and isinstance(before.value, str)
+        and before.value.endswith("\n")
+    )
 
 
 def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
