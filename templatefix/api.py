@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any
 
 from templatefix.chat.conversation import Scenario
@@ -13,6 +14,7 @@ from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
 from templatefix.policy import policy_of
 from templatefix.source import ChatTemplate, SourceOptions, load_each
+from templatefix.source.choice import MARKERS
 from templatefix.syntax import Unparsable, parse, reads_messages
 
 __all__ = ["CheckOptions", "SourceOptions", "check_target", "read_conversation"]
@@ -56,8 +58,16 @@ def check_target(
         if isinstance(loaded, TargetError):
             reports.append(_failed(target, loaded, options))
         else:
-            reports.append(_check_one(loaded, options, scenario, alone and target == loaded.target))
+            reports.append(_check_one(loaded, options, scenario, alone and _named(target, loaded)))
     return reports
+
+
+def _named(target: str, loaded: ChatTemplate) -> bool:
+    """Whether a target stands for this template, and was not just searched for templates."""
+    directory = Path(target)
+    if loaded.path is None or not directory.is_dir():
+        return True
+    return loaded.path.parent == directory and loaded.path.name in MARKERS
 
 
 def _loaded(
