@@ -14,5 +14,5 @@ from templatefix.patch.ladder.fold_text import folded
 def candidates(bench: Bench) -> Iterator[Candidate]:
     """Folds of the original."""
     shape = shape_of(bench)
-    for each in (shape, replace(shape, tools=True), replace(shape, system=False)):
+    for each in (shape, replace(shape, tools=True), shape_of(bench, system=False)):
         yield Candidate(folded(bench.subject.template.text, each), 5, ())

@@ -39,8 +39,11 @@ class Place:
         return self.prompt[common_prefix(self.prompt, self.bare) :]
 
 
-def places(bench: Bench) -> Iterator[Place]:
-    """One place of each kind: a mode, with or without tools, after a question or a tool result."""
+def places(bench: Bench, *, system: bool = True) -> Iterator[Place]:
+    """One place of each kind: a mode, with or without tools, after a question or a tool result.
+
+    Without ``system`` the instructions are left out.
+    """
     author, server = bench.subject.author, bench.subject.server
     seen = set()
     for run in bench.original.runs:
@@ -50,7 +53,10 @@ def places(bench: Bench) -> Iterator[Place]:
             if key in seen:
                 continue
             seen.add(key)
-            where = (request.messages, run.tools, request.kwargs)
+            messages = tuple(
+                message for message in request.messages if system or message["role"] != "system"
+            )
+            where = (messages, run.tools, request.kwargs)
             seat = author.seat(*where)
             silent = seat.state in ("closed", "none") or not author.must_reason(seat, where[2])
             bare = server.prompt(*where, generation_prompt=False)

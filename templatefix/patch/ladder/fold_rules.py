@@ -139,15 +139,19 @@ def _rules(cases: list[_Case]) -> Iterator[Rule]:
         tests = []
         for position, test in enumerate(_TESTS):
             clash = [other for other in left if other.fields[position] != case.fields[position]]
-            adds_reasoning = REASONING in change.after and REASONING not in change.before
-            needed = (position == 0 and adds_reasoning) or (position == 2 and change.kind == "calls")
-            if clash or needed:
+            needed = (REASONING, CONTENT, "", "")[position]
+            adds = bool(needed) and needed in change.after and needed not in change.before
+            if clash or adds or (position == 2 and change.kind == "calls"):
                 tests.append(test if case.fields[position] else f"not {test}")
                 left = [other for other in left if other not in clash]
         if any(other.tail != case.tail for other in left):
             tests.append(f"fold_prompt.endswith({literal(case.tail)})")
         rule = Rule(
-            case.view, " and ".join(tests), change.kind, change.before, change.after,
+            case.view,
+            " and ".join(tests),
+            change.kind,
+            change.before,
+            change.after,
             change.spelling,
         )
         key = (rule.view, rule.condition, rule.before)

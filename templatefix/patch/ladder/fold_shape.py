@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
 from templatefix.chat.answer import Answer
+from templatefix.chat.present import Unpresentable
+from templatefix.check.subject import GREETING
 from templatefix.patch.bench import Bench
 from templatefix.patch.ladder.fold_place import Place, Speaker, places
 from templatefix.patch.ladder.fold_rules import rules_of
 from templatefix.patch.ladder.fold_text import CONTENT, REASONING, Shape, literal
+from templatefix.render import Crashed, Refused
 
 
-def shape_of(bench: Bench) -> Shape:
-    """The shape of the bench's template."""
-    found = list(places(bench))
+def shape_of(bench: Bench, *, system: bool = True) -> Shape:
+    """The shape of the bench's template.
+
+    Without ``system`` it is one whose original prints the instructions with the last question.
+    """
+    found = list(places(bench, system=system))
     parsers = bench.subject.author.parsers
     return Shape(
         silent=_silent(found),
@@ -21,6 +29,8 @@ def shape_of(bench: Bench) -> Shape:
         early=_early(bench, found),
         stops=bench.subject.author.stops,
         parsed=parsers.reasoning is not None,
+        system=system,
+        thinking=_thinking(bench),
         drops=bench.policy == "lossless",
         refuses="raise_exception" in bench.subject.template.text,
     )
@@ -60,3 +70,26 @@ def _early(bench: Bench, found: list[Place]) -> bool:
     speaker = Speaker(bench)
     texts = (speaker.written(place, Answer(REASONING, CONTENT)) for place in found)
     return any(text is not None and text.startswith("\n") for text in texts)
+
+
+def _thinking(bench: Bench) -> tuple[str, str] | None:
+    """A kwarg that switches thinking, and an expression of Jinja for the value that turns it on."""
+    author, server = bench.subject.author, bench.subject.server
+    try:
+        default = author.seat(GREETING, None, {})
+        for setting in bench.modes.settings:
+            if setting.effect != "mode":
+                continue
+            kwargs = {setting.name: setting.value}
+            seat = author.seat(GREETING, None, kwargs)
+            thinks = seat.state in ("opened", "free")
+            if thinks == (default.state in ("opened", "free")):
+                continue
+            tags = seat.tags or default.tags
+            closed = server.prompt(GREETING, None, {} if thinks else kwargs)
+            if tags is not None and closed.rstrip().endswith(tags.close.strip()):
+                # A name that nobody sets leaves the kwarg at its default.
+                return setting.name, json.dumps(setting.value) if thinks else "fold_unset"
+    except (Refused, Crashed, Unpresentable):
+        pass
+    return None

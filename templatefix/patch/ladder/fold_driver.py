@@ -1,0 +1,244 @@
+"""The pieces of Jinja that a fold is made of. ``@NAMES@`` are filled in by ``fold_text``."""
+
+#: Goes before the original's text.
+BEFORE = """\
+{#- The original template follows, unchanged, as a macro. -#}
+{%- macro fold_original(messages, add_generation_prompt, tools@PARAMETER@) -%}{{ '' }}"""
+
+#: Goes after it.
+AFTER = """{{ '' }}{%- endmacro -%}
+
+{#- The original ends here. What follows renders with it, one piece at a time, so that no piece
+    depends on what comes later. These marks stand for the texts of an answer meanwhile. #}
+{%- set fold_prior = '@PRIOR@' %}
+{%- set fold_content = '@CONTENT@' %}
+{%- set fold_reasoning = '@REASONING@' %}
+
+{#- What a rendering prints after what is known. Where the answer before it is printed in another
+    way once something follows, both are taken from the mark in that answer on. #}
+{%- macro fold_beyond(fold_text, fold_known) %}
+    {%- if fold_text.startswith(fold_known) or fold_prior not in fold_text %}
+        {{- fold_text[fold_known | length:] }}
+    {%- else %}
+        {%- set fold_text = fold_text.split(fold_prior)[-1] %}
+        {%- set fold_known = fold_known.split(fold_prior)[-1] %}
+        {%- if fold_text.startswith(fold_known) %}
+            {{- fold_text[fold_known | length:] }}
+@STOPS@        {%- else %}
+            {{- fold_text }}
+        {%- endif %}
+    {%- endif %}
+{%- endmacro %}
+
+{#- A text with a value in the place of a mark. A server's parser may have left the whitespace
+    around the mark in the value: then it is not printed twice. #}
+{%- macro fold_filled(fold_text, fold_mark, fold_value, fold_parsed) %}
+    {%- set fold_before = fold_text.partition(fold_mark)[0] %}
+    {%- set fold_after = fold_text.partition(fold_mark)[2].replace(fold_mark, fold_value) %}
+    {%- if fold_parsed %}
+        {%- set fold_space = fold_before[fold_before.rstrip() | length:] %}
+        {%- if fold_value.startswith(fold_space)
+                or (fold_space.startswith('\\n') and fold_value.startswith('\\n')) %}
+            {%- set fold_before = fold_before.rstrip() %}
+        {%- endif %}
+        {%- set fold_space = fold_after[:fold_after | length - fold_after.lstrip() | length] %}
+        {%- if fold_value.endswith(fold_space)
+                or (fold_space.startswith('\\n') and fold_value.endswith('\\n')) %}
+            {%- set fold_after = fold_after.lstrip() %}
+        {%- endif %}
+    {%- endif %}
+    {{- fold_before + fold_value + fold_after if fold_mark in fold_text else fold_text }}
+{%- endmacro %}
+"""
+
+#: Where the original does not print tool calls as the model writes them.
+CALLS = """
+{#- Tool calls as the model writes them; the original prints these in another way. #}
+{%- macro fold_spelled(fold_calls, fold_middle, fold_next, fold_end) %}
+    {%- for fold_call in fold_calls %}
+        {%- set fold_call = fold_call.function or fold_call %}
+        {{- fold_call.name + fold_middle }}
+        {{- fold_call.arguments if fold_call.arguments is string
+            else fold_call.arguments | tojson }}
+        {{- fold_end if loop.last else fold_next }}
+    {%- endfor %}
+{%- endmacro %}
+"""
+
+#: Where the original raises exceptions of its own.
+REFUSALS = """
+    {#- What the original refuses as a whole is refused, in its own words. #}
+    {%- set fold_checked = fold_original(messages, add_generation_prompt, tools@OWN@) %}
+"""
+
+#: Where a kwarg switches thinking: reasoning tells that it was on when the answer was generated.
+THINKING = """\
+            {%- if fold_thought and fold_prompt.rstrip().endswith(@CLOSE@) %}
+                {#- An answer with reasoning was generated in a mode that thinks. #}
+                {%- set fold_mode = @VALUE@ %}
+                {%- set fold_at.known = none %}
+                {%- set fold_prompt = fold_original(fold_seen, true, fold_at.tools, fold_mode) %}
+            {%- endif %}
+"""
+
+#: Under a policy that adds no information to history.
+DROPPING = """
+            {#- Reasoning stays away where the original no longer prints it. #}
+            {%- if fold_thought %}
+                {%- set fold_later = messages[fold_index + 1:fold_ends[loop.index]] %}
+                {%- if fold_index < fold_at.asked
+                        and not fold_later | selectattr('role', 'equalto', 'user') | list %}
+                    {%- set fold_later = fold_later + [fold_at.question] %}
+                {%- endif %}
+                {%- if fold_later and fold_reasoning not in fold_original(
+                        fold_seen + [fold_marked] + fold_later, false, fold_at.tools@MODE@) %}
+                    {%- set fold_turn.generated = false %}
+                {%- endif %}
+            {%- endif %}
+"""
+
+#: Where the instructions are printed with the last question, and a last answer without them.
+ALONE = """\
+                {%- set fold_seen = fold_seen
+                    | rejectattr('role', 'in', ['system', 'developer']) | list %}
+                {%- set fold_prompt = fold_original(fold_seen, true, fold_at.tools@MODE@) %}
+"""
+
+#: Where a model writes a newline before it opens its reasoning: a parser counts it as reasoning.
+EARLY = """\
+                {%- if fold_turn.said.startswith('\\n') and fold_thought.startswith('\\n') %}
+                    {%- set fold_thought = fold_thought[1:] %}
+                {%- endif %}
+"""
+
+DRIVER = """
+{#- The first question, what stands before it, and where the answers are. Conversations in which an
+    answer follows another, or nothing, are left to the original. #}
+{%- set fold_at = namespace(regular=true, opening=[], question=none, asked=-1, answers=[]) %}
+{%- for fold_message in messages %}
+    {%- if fold_message.role == 'assistant' %}
+        {%- if fold_at.question is none or loop.previtem.role == 'assistant' %}
+            {%- set fold_at.regular = false %}
+        {%- elif fold_message.content and fold_message.content is not string
+                and fold_message.content | rejectattr('text', 'defined') | list %}
+            {%- set fold_at.regular = false %}
+        {%- endif %}
+        {%- set fold_at.answers = fold_at.answers + [loop.index0] %}
+    {%- elif fold_message.role == 'user' %}
+        {%- set fold_at.asked = loop.index0 %}
+        {%- if fold_at.question is none %}
+            {%- set fold_at.parts = fold_message.content is not string %}
+            {%- set fold_at.question = {'role': 'user', 'content':
+                [{'type': 'text', 'text': 'Go on.'}] if fold_at.parts else 'Go on.'} %}
+        {%- endif %}
+    {%- elif fold_at.question is none %}
+        {%- set fold_at.opening = fold_at.opening + [fold_message] %}
+    {%- endif %}
+{%- endfor %}
+
+{%- if not (fold_at.answers and fold_at.regular) %}
+    {{- fold_original(messages, add_generation_prompt, tools@OWN@) }}
+{%- else %}
+@REFUSALS@
+    {#- An answer is printed as it was generated: after what the original's generation prompt said,
+        in the way in which the original prints a last answer. New messages are printed as the
+        original does after [a question, the answer before them]. An answer of which it is not
+        known how it was generated is kept in `told`, and printed as the original prints it in
+        history. #}
+    {%- set fold_at.opening = @OPENING@ %}
+    {%- set fold_at.prior = none %}
+    {%- set fold_at.known = none %}
+    {%- set fold_at.told = [] %}
+    {%- set fold_at.since = 0 %}
+    {%- set fold_at.tools = tools %}
+    {%- set fold_ends = fold_at.answers + [messages | length] %}
+    {%- for fold_index in fold_ends %}
+        {%- set fold_turn = namespace(generated=true, said='') %}
+        {%- set fold_new = messages[fold_at.since:fold_index] %}
+        {%- set fold_seen = fold_at.opening + [fold_at.prior] if fold_at.prior else [] %}
+        {%- set fold_seen = fold_seen + fold_new %}
+        {%- set fold_asks = not loop.last or add_generation_prompt %}
+@OWNMODE@        {%- set fold_prompt = fold_original(fold_seen, fold_asks, fold_at.tools@MODE@) %}
+
+        {%- if not loop.last %}
+            {#- The fields of the answer, and the answer with marks in their place. #}
+            {%- set fold_message = messages[fold_index] %}
+            {%- set fold_thought = fold_message.reasoning_content or fold_message.reasoning
+                or fold_message.thinking or '' %}
+            {%- set fold_parts = (fold_message.content is not string)
+                if fold_message.content else fold_at.parts %}
+            {%- set fold_words = fold_message.content or '' %}
+            {%- if fold_words is not string %}
+                {%- set fold_words = fold_words | map(attribute='text') | join %}
+            {%- endif %}
+            {%- set fold_calls = fold_message.tool_calls or [] %}
+            {%- set fold_bare = dict(fold_message.items()
+                | rejectattr('0', 'in', ['reasoning_content', 'reasoning', 'thinking']) | list) %}
+            {%- set fold_marked = fold_bare %}
+            {%- if fold_words | trim %}
+                {%- set fold_marked = dict(fold_bare, content=
+                    [{'type': 'text', 'text': fold_content}] if fold_parts else fold_content) %}
+            {%- elif fold_words %}
+                {%- set fold_words = '' %}
+                {%- set fold_marked = dict(fold_bare, content=fold_message.content[:0]) %}
+            {%- endif %}
+            {%- if fold_thought %}
+                {%- set fold_marked = dict(fold_marked, reasoning_content=fold_reasoning,
+                    reasoning=fold_reasoning, thinking=fold_reasoning) %}
+            {%- endif %}
+@LEFTOVERS@@THINKING@            {%- set fold_turn.generated = @GENERATED@ %}
+@DROPPING@        {%- endif %}
+
+        {#- What is new since the last answer. #}
+        {%- set fold_goes_on = fold_at.told and not fold_turn.generated
+            and not fold_new | selectattr('role', 'equalto', 'user') | list %}
+        {%- if fold_goes_on %}
+            {%- set fold_at.told = fold_at.told + fold_new + [fold_bare] %}
+        {%- else %}
+            {%- set fold_asks = fold_asks and fold_turn.generated %}
+            {%- set fold_text = fold_prompt %}
+            {%- set fold_known = '' %}
+            {%- if fold_at.told %}
+                {%- set fold_text = fold_original(
+                    fold_at.before + fold_at.told + fold_new, fold_asks, fold_at.tools@MODE@) %}
+                {%- set fold_known = fold_original(fold_at.before, false, fold_at.tools@MODE@) %}
+            {%- else %}
+                {%- if not fold_turn.generated %}
+                    {%- set fold_text = fold_original(fold_seen, false, fold_at.tools@MODE@) %}
+                {%- endif %}
+                {%- if fold_at.prior %}
+                    {%- if fold_at.known is none %}
+                        {%- set fold_at.known = fold_original(
+                            fold_at.opening + [fold_at.prior], false, fold_at.tools@MODE@) %}
+                    {%- endif %}
+                    {%- set fold_known = fold_at.known %}
+                {%- endif %}
+            {%- endif %}
+            {{- fold_beyond(fold_text, fold_known) }}
+        {%- endif %}
+
+        {%- if not loop.last %}
+            {%- if fold_turn.generated %}
+                {#- The answer. #}
+@ALONE@                {%- set fold_view = fold_original(
+                    fold_seen + [fold_marked], false, fold_at.tools@MODE@) %}
+@VIEW@@EARLY@                {%- set fold_turn.said = fold_filled(
+                    fold_turn.said, fold_reasoning, fold_thought, true) %}
+                {{- fold_filled(fold_turn.said, fold_content, fold_words, @PARSED@) }}
+                {%- set fold_at.told = [] %}
+            {%- elif not fold_goes_on %}
+                {%- set fold_at.before = fold_seen %}
+                {%- set fold_at.told = [fold_bare] %}
+            {%- endif %}
+            {%- set fold_given = dict(fold_bare, content=
+                [{'type': 'text', 'text': fold_prior}] if fold_parts else fold_prior) %}
+            {%- if fold_given != fold_at.prior@SWITCHED@ %}
+                {%- set fold_at.prior = fold_given %}
+                {%- set fold_at.known = none %}
+            {%- endif %}
+            {%- set fold_at.since = fold_index + 1 %}
+            {%- set fold_at.tools = @TOOLS@ %}
+        {%- endif %}
+    {%- endfor %}
+{%- endif %}
+"""
