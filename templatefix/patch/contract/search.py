@@ -1,4 +1,4 @@
-"""The last of the contract: generated conversations, in every mode, form and client.
+"""The last of the contract: generated conversations, each in every form and for both clients.
 
 Nothing is read or stored between runs; the same seed tries the same conversations.
 """
@@ -11,13 +11,15 @@ from random import Random
 from typing import Any, Literal
 
 from templatefix.chat.conversation import Scenario
-from templatefix.check.search import TRIES, _make_home, _markers
+from templatefix.check.search import _make_home, _markers
 from templatefix.check.subject import refuses_system
 from templatefix.dialect.parsers import stripped
 from templatefix.patch.bench import Kwargs
-from templatefix.patch.contract import c1, c2, c3, c4, c5, c8
+from templatefix.patch.contract import c1, c2, c3, c5, c8
+from templatefix.patch.contract.c4 import stumbled
 from templatefix.patch.contract.exam import Exam, Stumble, Walk, replayed
 from templatefix.patch.contract.proof import Violation
+from templatefix.patch.contract.shrink import shrink
 from templatefix.replay.run import Plan
 from templatefix.syntax import reads_attribute
 
@@ -38,39 +40,60 @@ _JUDGES: Mapping[str, Judge] = {
 SEARCHED = ("C4", *_JUDGES)
 
 
+class _Found(BaseException):
+    """Ends a search. Hypothesis lets what is no ``Exception`` through; it would shrink the rest."""
+
+    def __init__(self, scenario: Scenario, kwargs: Kwargs, form: Form, what: Violation) -> None:
+        super().__init__(what.message)
+        self.scenario, self.kwargs, self.form, self.what = scenario, kwargs, form, what
+
+
 @dataclass
 class _Hunt:
-    """The conversations tried. Once a clause is broken, only that clause is sought."""
+    """The conversations tried so far; :meth:`look` raises :class:`_Found`."""
 
     exam: Exam
-    budget: int
-    tried: dict[str, Violation | None] = field(default_factory=dict)
-    clause: str | None = None
+    tried: set[str] = field(default_factory=set)
 
-    def look(self, scenario: Scenario, kwargs: Kwargs, form: Form) -> Violation | None:
-        key = repr((scenario.turns, kwargs, form))
+    def look(self, scenario: Scenario, kwargs: Kwargs) -> bool:
+        """Judge a conversation in every form in which its answers come back."""
+        key = repr((scenario.turns, kwargs))
         if key not in self.tried:
-            if len(self.tried) >= self.budget:
-                return None
-            found = self._try(_plan(scenario, kwargs, form))
-            if found is not None:
-                self.clause = found.clause
-            self.tried[key] = found
-        return self.tried[key]
+            self.tried.add(key)
+            for form in FORMS:
+                found = _violation(self.exam, _plan(scenario, kwargs, form))
+                if found is not None:
+                    raise _Found(scenario, kwargs, form, found)
+        return False
 
-    def _try(self, plan: Plan) -> Violation | None:
-        walk = self.exam.walk(plan)
-        if isinstance(walk, Stumble):
-            return c4.stumbled(walk) if self.clause in (None, "C4") else None
-        if walk is None:
-            return None
-        for clause, judge in _JUDGES.items():
-            if self.clause not in (None, clause):
-                continue
-            message = judge(self.exam, walk)
-            if message is not None:
-                return Violation(clause, message, replayed(walk.after))
+
+def _violation(exam: Exam, plan: Plan, clause: str | None = None) -> Violation | None:
+    """The first clause that a conversation breaks, or whether it breaks a given one."""
+    walk = exam.walk(plan) or exam.walk(_thinking(plan))
+    if isinstance(walk, Stumble):
+        return stumbled(walk) if clause in (None, "C4") else None
+    if walk is None:
         return None
+    for name, judge in _JUDGES.items():
+        message = judge(exam, walk) if clause in (None, name) else None
+        if message is not None:
+            return Violation(name, message, replayed(walk.after))
+    return None
+
+
+def _shrunk(exam: Exam, found: _Found) -> Violation:
+    """What the smallest conversation breaks that breaks the same clause in the same way."""
+    smallest = found.what
+
+    def shows(scenario: Scenario) -> bool:
+        nonlocal smallest
+        plan = _plan(scenario, found.kwargs, found.form)
+        hit = _violation(exam, plan, found.what.clause)
+        smallest = hit or smallest
+        return hit is not None
+
+    shrink(found.scenario, shows)
+    return smallest
 
 
 def _plan(scenario: Scenario, kwargs: Kwargs, form: Form) -> Plan:
@@ -85,8 +108,19 @@ def _plan(scenario: Scenario, kwargs: Kwargs, form: Form) -> Plan:
     return Plan(replace(scenario, turns=turns), kwargs, replay="stripped", core=False)
 
 
+def _thinking(plan: Plan) -> Plan:
+    """The same with reasoning in every answer: some modes do not answer without."""
+    turns = tuple(
+        replace(turn, answer=replace(turn.answer, reasoning=f"r{i}"))
+        if turn.answer and not turn.answer.reasoning
+        else turn
+        for i, turn in enumerate(plan.scenario.turns)
+    )
+    return replace(plan, scenario=replace(plan.scenario, turns=turns))
+
+
 def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, int]:
-    """The smallest conversation found that breaks a clause, and how many were tried."""
+    """A small conversation that breaks a clause, and how many were tried."""
     _make_home()
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
@@ -95,7 +129,7 @@ def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, 
     from templatefix.chat.strategies import conversations
 
     subject = exam.bench.subject
-    hunt = _Hunt(exam, max_examples * TRIES)
+    hunt = _Hunt(exam)
     drawn: st.SearchStrategy[Any] = st.tuples(
         conversations(
             _markers(subject),
@@ -103,21 +137,22 @@ def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, 
             system=not refuses_system(subject.server),
         ),
         st.sampled_from(exam.bench.kwargs),
-        st.sampled_from(FORMS),
     )
     try:
-        found = find(
+        find(
             drawn,
-            lambda one: hunt.look(*one) is not None,
+            lambda one: hunt.look(*one),
             settings=settings(
                 max_examples=max_examples,
                 database=None,
                 deadline=None,
-                phases=(Phase.generate, Phase.shrink),
+                phases=(Phase.generate,),
                 suppress_health_check=list(HealthCheck),
             ),
             random=Random(seed),
         )
+    except _Found as found:
+        return _shrunk(exam, found), len(hunt.tried)
     except NoSuchExample:
-        return None, len(hunt.tried)
-    return hunt.look(*found), len(hunt.tried)
+        pass
+    return None, len(hunt.tried)

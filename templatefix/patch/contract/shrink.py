@@ -1,0 +1,91 @@
+"""Makes a generated conversation smaller while it still shows what it was found for.
+
+Hypothesis could do this, but it draws every conversation anew, which takes longer than to judge
+it; and it knows nothing of turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from templatefix.chat.answer import Answer
+from templatefix.chat.conversation import Message, Scenario, Turn
+
+#: No more smaller conversations than this are tried.
+TRIES = 200
+
+
+def shrink(scenario: Scenario, shows: Callable[[Scenario], bool]) -> Scenario:
+    """The smallest conversation met on the way down; each step keeps what ``shows`` asks."""
+    tries = TRIES
+    found = True
+    while found:
+        found = False
+        for smaller in _smaller(scenario):
+            if tries <= 0:
+                return scenario
+            tries -= 1
+            if shows(smaller):
+                scenario, found = smaller, True
+                break
+    return scenario
+
+
+def _smaller(scenario: Scenario) -> Iterator[Scenario]:
+    """Conversations that are a step smaller, the big steps first."""
+    turns = scenario.turns
+    for k in range(1, len(turns) - 1):
+        yield replace(scenario, turns=(*turns[:k], Turn(turns[k].new_messages)))
+    for k in range(len(turns) - 1, 0, -1):
+        if _asks(turns[k]):
+            yield replace(scenario, turns=turns[k:])
+    for k, turn in enumerate(turns):
+        if _asks(turn) and k + 1 < len(turns) and _asks(turns[k + 1]):
+            yield replace(scenario, turns=turns[:k] + turns[k + 1 :])
+        for new, after in _smaller_turns(turn, turns[k + 1] if k + 1 < len(turns) else None):
+            rest = () if after is None else (after, *turns[k + 2 :])
+            yield replace(scenario, turns=(*turns[:k], new, *rest))
+
+
+def _smaller_turns(turn: Turn, after: Turn | None) -> Iterator[tuple[Turn, Turn | None]]:
+    """A turn made smaller, and the turn after it, which answers its calls."""
+    answer = turn.answer
+    if answer is not None and answer.tool_calls and after is not None:
+        question: Message = {"role": "user", "content": "q"}
+        silent = Answer(answer.reasoning, answer.content or "a")
+        yield replace(turn, answer=silent), replace(after, new_messages=(question,))
+        if len(answer.tool_calls) > 1:
+            single = replace(answer, tool_calls=answer.tool_calls[:1])
+            yield replace(turn, answer=single), replace(after, new_messages=after.new_messages[:1])
+        bare = tuple(replace(call, arguments="{}") for call in answer.tool_calls)
+        if bare != answer.tool_calls:
+            yield replace(turn, answer=replace(answer, tool_calls=bare)), after
+    if len(turn.new_messages) > 1 and turn.new_messages[0]["role"] == "system":
+        yield replace(turn, new_messages=turn.new_messages[1:]), after
+    for i, message in enumerate(turn.new_messages):
+        for text in _shorter(str(message["content"])):
+            new = (*turn.new_messages[:i], {**message, "content": text})
+            yield replace(turn, new_messages=(*new, *turn.new_messages[i + 1 :])), after
+    if answer is not None:
+        if answer.reasoning is not None:
+            yield replace(turn, answer=replace(answer, reasoning=None)), after
+        for text in _shorter(answer.reasoning or ""):
+            yield replace(turn, answer=replace(answer, reasoning=text)), after
+        for text in _shorter(answer.content or ""):
+            yield replace(turn, answer=replace(answer, content=text)), after
+
+
+def _asks(turn: Turn) -> bool:
+    """Whether a turn answers no calls."""
+    return all(message["role"] != "tool" for message in turn.new_messages)
+
+
+def _shorter(text: str) -> Iterator[str]:
+    """Shorter texts; none is empty."""
+    if len(text) > 1:
+        yield "a"
+    for length in (len(text) // 2, len(text) // 4, 1):
+        if 0 < length < len(text):
+            yield text[length:]
+            yield text[:-length]
