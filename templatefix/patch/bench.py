@@ -64,7 +64,7 @@ class Bench:
     """The original template, its modes and the plans that a patch has to satisfy.
 
     ``spaced``: answers with outer whitespace count, which some templates trim wherever they are.
-    ``found`` are conversations that a search has come upon.
+    ``found`` are runs that a search has come upon.
     """
 
     subject: Subject
@@ -72,7 +72,7 @@ class Bench:
     policy: str
     block_size: int
     spaced: bool = True
-    found: tuple[Scenario, ...] = ()
+    found: tuple[Plan, ...] = ()
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
@@ -81,7 +81,7 @@ class Bench:
         no_system = refuses_system(self.subject.server)
         found = [
             s
-            for s in (*BATTERY, *SHAPES, *self.found)
+            for s in (*BATTERY, *SHAPES)
             if s.core and (speaks_tools or not s.tools) and (self.spaced or s.name != "spaced-chat")
         ]
         return tuple(without_system(s) if no_system else s for s in found)
@@ -105,7 +105,7 @@ class Bench:
                 found.append(Plan(scenario, kwargs))
                 if scenario.name != "spaced-chat":
                     found.append(Plan(scenario, kwargs, replay="stripped"))
-        return tuple(found)
+        return (*found, *self.found)
 
     @cached_property
     def original(self) -> Trial:

@@ -1,0 +1,46 @@
+"""The comment at the head of a patched template: what was changed, why, and by whom."""
+
+from __future__ import annotations
+
+import textwrap
+
+from templatefix import __version__
+from templatefix.patch.candidate import Candidate
+from templatefix.policy import HEADER
+
+_RUNGS = {
+    1: "a kwarg's default was changed",
+    2: "conditions that depend on the position were widened",
+    3: "outputs for past answers were edited",
+    4: "the branch for answers was rebuilt",
+    5: "the original is folded: an inner macro renders each turn as if it were the last",
+}
+
+
+def with_header(candidate: Candidate, original_sha256: str, policy: str) -> str:
+    """The candidate's text under its header, which renders as nothing.
+
+    A newline right after a comment is removed by ``trim_blocks``, so that what follows starts
+    as it did.
+    """
+    why = (
+        "so that history is rendered as the model wrote it, and the KV cache of the last answer "
+        "can be reused"
+    )
+    lines = [
+        f"Patched by templatefix {__version__}, rung {candidate.rung}: {_RUNGS[candidate.rung]},",
+        *textwrap.wrap(f"{why}.", 96),
+        *(
+            line
+            for note in candidate.notes
+            for line in textwrap.wrap(_plain(note), 94, initial_indent="- ", subsequent_indent="  ")
+        ),
+        f"original-sha256: {original_sha256}",
+        HEADER.format(policy=policy),
+    ]
+    return "{#\n" + "\n".join(f"  {line}" for line in lines) + "\n#}\n" + candidate.text
+
+
+def _plain(note: str) -> str:
+    """A note that cannot end the comment it stands in."""
+    return note.replace("#}", "# }").replace("{#", "{ #")
