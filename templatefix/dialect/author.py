@@ -187,7 +187,28 @@ class Author:
             or any(named.close in text for text in self._literals)
         ):
             return named
-        return tags_in(tail, self._literals) if tail else None
+        found = tags_in(tail, self._literals) if tail else None
+        if found is not None and self._frames(found, messages, tools, kwargs, prompt, bare):
+            return None
+        return found
+
+    def _frames(
+        self,
+        tags: Tags,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        prompt: str,
+        bare: str,
+    ) -> bool:
+        """Whether tags stand around answers, as in ``<bot>...</bot>``, and not around thoughts."""
+        shape = layouts.sentinels(Answer(None, "c"))
+        try:
+            body, _ = self._body(messages, tools, kwargs, shape, prompt, bare)
+        except Unlearnable:
+            return False
+        before, said, after = body.partition(shape.content or "")
+        return bool(said) and tags.close not in before and tags.close in after
 
     def _layout(
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, answer: Answer, seat: _Seat

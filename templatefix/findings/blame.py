@@ -67,8 +67,10 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
     """Blame a divergence on the template. Where nothing can be blamed, the sentence says why."""
     before, after, at = comparison.before, comparison.after, comparison.characters
     now = witness.watch(after.messages, tools, after.kwargs, True)
-    if now is None or now.text != after.prompt:
+    if now is None:
         return Blame((), "no line can be blamed: the prompt cannot be rendered under the tracer")
+    if now.text != after.prompt:
+        return Blame((), "no line can be blamed: the same request is rendered otherwise each time")
     asked = witness.watch(before.messages, tools, before.kwargs, True)
     told = _told(comparison, tools, witness) if at >= len(before.prompt) - _tail(before) else None
     printed_now = _piece_at(now, min(at, len(now.text) - 1))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Message, answer_of
+from templatefix.dialect.author import Completion
 from templatefix.dialect.thinking import Tags, empty_block
 from templatefix.replay.run import Comparison, Request
 
@@ -15,6 +16,9 @@ from templatefix.replay.run import Comparison, Request
 #: message or the markup around it; ``tail`` is the generation prompt; ``completion`` what the
 #: model wrote; ``seam`` is where only the token ids differ.
 Region = Literal["head", "frame", "tail", "completion", "seam"]
+
+#: So many characters of an answer tell it from others.
+_ENOUGH = 16
 
 Span = tuple[int, int]
 #: The generation prompt's own text, the reasoning, the content and the calls of an answer.
@@ -103,8 +107,8 @@ def gather(comparison: Comparison, canonical_reuse: int | None = None) -> Eviden
     stream, prompt, at = before.stream, after.prompt, comparison.characters
     completion = before.completion
     written = completion.written if completion else None
-    tail = len(completion.tail) if completion else 0
     found = anchors(before.messages, stream)
+    tail = _tail(before, found)
     ours = in_order(before.messages, found)
     theirs = in_order(after.messages, anchors(after.messages, prompt))
     current = at >= len(before.prompt) - tail
@@ -114,8 +118,11 @@ def gather(comparison: Comparison, canonical_reuse: int | None = None) -> Eviden
     part = stream[left:right]
     if current:
         answer = before.answer
-        spans = _current_spans(before, len(before.prompt) - left)
+        spans = _current_spans(before, tail, len(before.prompt) - left)
         region: Region = "tail" if at < len(before.prompt) else "completion"
+        untouched = region == "tail" and at == len(before.prompt) - tail
+        if untouched and stream[at : len(before.prompt) + _ENOUGH] in prompt[at:other_right]:
+            region = "frame"  # generation prompt and answer are there, after something else
     else:
         answer = answer_of(before.messages[index]) if index < len(before.messages) else None
         spans = _found_spans(part, answer)
@@ -223,10 +230,17 @@ def _answer_extent(before: Request, part: str, spans: _Spans) -> Span:
         header = header.partition(completion.tags.close)[0]
     begin = part.find(header.strip()) if header.strip() else -1
     last = max((span[1] for span in spans if span is not None), default=0)
+    end = part.find(closing, last) if (closing := _closing(completion)) else -1
+    return max(begin, 0), end + len(closing) if end >= 0 else len(part)
+
+
+def _closing(completion: Completion | None) -> str:
+    """The stop token, else what stands between the end of an answer's texts and its own."""
     written = completion.written if completion else None
-    stop = written.text[slice(*written.stop)] if written else ""
-    end = part.find(stop, last) if stop else -1
-    return max(begin, 0), end + len(stop) if end >= 0 else len(part)
+    if written is None:
+        return ""
+    said = [span[1] for span in (written.reasoning, written.content, written.calls) if span]
+    return written.text[slice(*written.stop)] or written.text[max(said, default=0) :]
 
 
 def _answer_at(messages: Sequence[Message], at: int, spans: dict[int, Span]) -> int:
@@ -246,11 +260,21 @@ def gap(index: int, spans: dict[int, Span], length: int) -> Span:
     return left, right
 
 
-def _current_spans(before: Request, offset: int) -> _Spans:
+def _tail(before: Request, found: Mapping[int, Span]) -> int:
+    """The length of the generation prompt: it begins after what the messages say.
+
+    A template that prints a message otherwise when a generation prompt follows has no other end.
+    """
+    length = len(before.completion.tail) if before.completion else 0
+    said = [end for _, end in found.values() if end <= len(before.prompt)]
+    return min(length, len(before.prompt) - max(said, default=0))
+
+
+def _current_spans(before: Request, length: int, offset: int) -> _Spans:
     completion = before.completion
     if completion is None:
         return None, None, None, None
-    tail = (offset - len(completion.tail), offset) if completion.tail else None
+    tail = (offset - length, offset) if length else None
     written = completion.written
     if written is None:
         return tail, None, None, None

@@ -262,3 +262,16 @@ def test_a_template_that_moves_its_head_is_learned_without_the_system_message() 
     )
     asked = ({"role": "system", "content": "s"}, *ASKED)
     assert _text(_completion(moves, Answer(None, " c"), messages=asked)) == " c<|im_end|>"
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("<bot>\\n", "\\n</bot>"), ("[BOT]", "[/BOT]")])
+def test_tags_around_whole_answers_are_no_thoughts(opening: str, closing: str) -> None:
+    text = (
+        "{%- for message in messages %}{%- if message.role == 'assistant' %}"
+        "{{- 'OPEN' + message.content + 'CLOSE' }}{%- else %}{{- '<|' + message.content + '|>' }}"
+        "{%- endif %}{%- endfor %}{%- if add_generation_prompt %}{{- 'OPEN' }}{% endif %}"
+    )
+    text = text.replace("OPEN", opening).replace("CLOSE", closing)
+    assert _state(text) == "none"
+    end = closing.replace("\\n", "\n")
+    assert _text(_completion(text, Answer(None, "c"))).startswith("c" + end)

@@ -92,6 +92,25 @@ def test_the_generation_prompt_s_own_text_is_the_tail() -> None:
     assert found.stream_part[slice(*found.tail)] == "<|im_start|>assistant\n<|x|>\n"
 
 
+def test_what_the_generation_flag_changes_before_the_last_message_is_no_tail() -> None:
+    text = (
+        "{%- for message in messages %}{{- '<' + message.role }}"
+        "{{- '!' if loop.last and add_generation_prompt }}"
+        "{{- '>' + message.content + '<|im_end|>' }}"
+        "{%- endfor %}" + PROMPT
+    )
+    found = _evidence(text, _PLAIN)
+    assert (found.region, found.current) == ("head", False)
+
+
+def test_what_is_put_before_the_whole_generation_prompt_is_a_frame() -> None:
+    # The filter takes off the newline that stands before the next header later on.
+    text = (
+        "{%- filter trim %}" + APPENDS.partition("{%- if add_gen")[0] + "{%- endfilter %}" + PROMPT
+    )
+    assert _evidence(text, _PLAIN).region == "frame"
+
+
 def test_an_answer_that_is_printed_otherwise_is_a_completion() -> None:
     found = _evidence(
         branches(_HEADER + "{{- message.content | upper + '<|im_end|>\\n' }}"), _PLAIN
