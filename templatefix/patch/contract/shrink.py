@@ -6,6 +6,7 @@ it; and it knows nothing of turns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -14,6 +15,9 @@ from templatefix.chat.conversation import Message, Scenario, Turn
 
 #: No more smaller conversations than this are tried.
 TRIES = 200
+
+#: The word in the middle of each text of a generated conversation.
+_MARK = re.compile(r"[aqrst]\d+")
 
 
 def shrink(scenario: Scenario, shows: Callable[[Scenario], bool]) -> Scenario:
@@ -52,8 +56,10 @@ def _smaller_turns(turn: Turn, after: Turn | None) -> Iterator[tuple[Turn, Turn 
     """A turn made smaller, and the turn after it, which answers its calls."""
     answer = turn.answer
     if answer is not None and answer.tool_calls and after is not None:
-        question: Message = {"role": "user", "content": "q"}
-        silent = Answer(answer.reasoning, answer.content or "a")
+        mark = _MARK.search(str(after.new_messages[0]["content"]))
+        number = mark[0][1:] if mark else ""
+        question: Message = {"role": "user", "content": "q" + number}
+        silent = Answer(answer.reasoning, answer.content or "a" + number)
         yield replace(turn, answer=silent), replace(after, new_messages=(question,))
         if len(answer.tool_calls) > 1:
             single = replace(answer, tool_calls=answer.tool_calls[:1])
@@ -82,10 +88,22 @@ def _asks(turn: Turn) -> bool:
 
 
 def _shorter(text: str) -> Iterator[str]:
-    """Shorter texts; none is empty."""
-    if len(text) > 1:
-        yield "a"
-    for length in (len(text) // 2, len(text) // 4, 1):
-        if 0 < length < len(text):
-            yield text[length:]
-            yield text[:-length]
+    """Shorter texts with the word that tells this text from all others of the conversation.
+
+    Without it, what one message says would be found in another, and a break take on the wrong
+    name.
+    """
+    mark = _MARK.search(text)
+    if mark is None:
+        return
+    before, after = text[: mark.start()], text[mark.end() :]
+    if before and after:
+        yield mark[0]
+    for length in (len(before), len(before) // 2, 1):
+        if 0 < length <= len(before):
+            yield before[length:] + mark[0] + after
+            yield before[:-length] + mark[0] + after
+    for length in (len(after), len(after) // 2, 1):
+        if 0 < length <= len(after):
+            yield before + mark[0] + after[length:]
+            yield before + mark[0] + after[:-length]
