@@ -122,7 +122,8 @@ class Author:
         if learned.layout is None:
             return Completion(None, "unknown", seat.tail, seat.state, seat.tags)
         close = seat.tags.close if seat.tags else ""
-        written = layouts.write(learned.layout, answer, close)
+        ids = self.parsers.call_ids(answer.tool_calls, messages)
+        written = layouts.write(learned.layout, answer, close, ids)
         if cut is not None:
             written = _cut(written, cut)
         return Completion(written, learned.source, seat.tail, seat.state, seat.tags)
@@ -239,14 +240,15 @@ class Author:
             body, extends = self._body(messages, tools, kwargs, shape, prompt, bare)
         except Unlearnable:
             return self._from_dialect(shape, seat, kwargs)
+        ids = self.parsers.call_ids(shape.tool_calls, messages)
         try:
-            found = layouts.learn(body, shape, self.stops, self._added)
+            found = layouts.learn(body, shape, self.stops, self._added, ids)
             if not extends or self._leaves_open(found, seat):
                 raise Unlearnable("the training view does not continue the prompt")
             return _Learned(found, "training-view")
         except Unlearnable:
             pass
-        return self._patched_up(body, shape, seat, kwargs)
+        return self._patched_up(body, shape, seat, kwargs, ids)
 
     def _body(
         self,
@@ -282,17 +284,19 @@ class Author:
         text = "".join(part for part in found.parts if isinstance(part, str))
         return seat.tags.close not in text
 
-    def _patched_up(self, body: str, shape: Answer, seat: _Seat, kwargs: Kwargs) -> _Learned:
+    def _patched_up(
+        self, body: str, shape: Answer, seat: _Seat, kwargs: Kwargs, ids: Sequence[str]
+    ) -> _Learned:
         """The view's own text for content and calls, after reasoning in the dialect's layout."""
         silent = Answer(None, shape.content, shape.tool_calls)
         try:
-            rest = layouts.learn(body, silent, self.stops, self._added)
+            rest = layouts.learn(body, silent, self.stops, self._added, ids)
         except Unlearnable:
             return self._from_dialect(shape, seat, kwargs)
         if seat.state in ("closed", "none"):
             return _Learned(Layout(_without_lead(rest, seat.tags), rest.stop), "markers")
         if shape.reasoning and shape.reasoning in body:
-            whole = layouts.learn(body, shape, self.stops, self._added)
+            whole = layouts.learn(body, shape, self.stops, self._added, ids)
             return _Learned(whole, "markers")
         lead, source = self._reasoning_lead(shape, seat, kwargs)
         if lead is None:
@@ -311,7 +315,9 @@ class Author:
             source = "dialect"
         text = (shape.content or "") + calls
         try:
-            rest = layouts.learn(text, Answer(None, shape.content, shape.tool_calls), (), ())
+            silent = Answer(None, shape.content, shape.tool_calls)
+            ids = self.parsers.call_ids(shape.tool_calls, ())
+            rest = layouts.learn(text, silent, (), (), ids)
         except Unlearnable:
             return _Learned(None, "unknown")
         return _Learned(Layout((*lead, *rest.parts), ""), source)

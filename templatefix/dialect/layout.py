@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from templatefix.chat.answer import Answer, ToolCall
 
-Field = Literal["reasoning", "content", "argument"]
+Field = Literal["reasoning", "content", "argument", "id"]
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one text goes. ``index`` counts string arguments through all calls.
+    """Where one text goes. ``index`` counts string arguments through all calls, or calls.
 
     ``encode`` names how the layout's surroundings spell a text: ``raw``, ``json`` (inside a JSON
     string), ``json-twice`` (JSON inside a JSON string) or ``repr`` (a Python literal).
@@ -118,11 +118,18 @@ def leaves(answer: Answer) -> list[str]:
     return found
 
 
-def learn(rendered: str, shape: Answer, stops: Sequence[str], added: Iterable[str]) -> Layout:
+def learn(
+    rendered: str,
+    shape: Answer,
+    stops: Sequence[str],
+    added: Iterable[str],
+    ids: Sequence[str] = (),
+) -> Layout:
     """The layout of ``rendered``, which shows the sentinel answer ``shape``.
 
     ``stops`` are the stop tokens; ``added`` the tokenizer's added tokens, among which a stop
-    token is sought when none of those was printed. Raises :class:`Unlearnable`.
+    token is sought when none of those was printed. ``ids`` are those of the calls, which some
+    formats print. Raises :class:`Unlearnable`.
     """
     expected = [s for s in (shape.reasoning, shape.content) if s] + leaves(shape)
     slots: list[tuple[int, int, Slot]] = []
@@ -137,6 +144,7 @@ def learn(rendered: str, shape: Answer, stops: Sequence[str], added: Iterable[st
         quotes = 1 if slot.encode == "repr" else 0
         slots.append((start - quotes, start + len(text) + quotes, slot))
     _check_order(slots, shape, rendered)
+    slots += _id_slots(rendered, ids)
     slots.sort(key=lambda slot: slot[0])
     end, stop = _end(rendered, slots[-1][1] if slots else 0, stops, added)
     parts: list[str | Slot] = []
@@ -151,10 +159,11 @@ def learn(rendered: str, shape: Answer, stops: Sequence[str], added: Iterable[st
     return Layout(tuple(parts), stop)
 
 
-def write(layout: Layout, answer: Answer, close: str = "") -> Written:
+def write(layout: Layout, answer: Answer, close: str = "", ids: Sequence[str] = ()) -> Written:
     """The completion that says ``answer`` in ``layout``, its stop token included.
 
-    ``close`` is the tag that closes reasoning, where the format has one.
+    ``close`` is the tag that closes reasoning, where the format has one; ``ids`` are the ids that
+    the calls get.
     """
     texts = leaves(answer)
     pieces: list[str] = []
@@ -164,8 +173,8 @@ def write(layout: Layout, answer: Answer, close: str = "") -> Written:
         if isinstance(part, str):
             piece = part
         else:
-            piece = _ENCODERS[part.encode](_text_for(part, answer, texts))
-            if part.field != "argument":
+            piece = _ENCODERS[part.encode](_text_for(part, answer, texts, ids))
+            if part.field in ("reasoning", "content"):
                 spans[part.field] = (length, length + len(piece))
         pieces.append(piece)
         length += len(piece)
@@ -189,7 +198,19 @@ def _after_reasoning(text: str, begin: int, close: str) -> int:
     return begin + len(text[begin:]) - len(text[begin:].lstrip())
 
 
-def _text_for(slot: Slot, answer: Answer, texts: list[str]) -> str:
+def _id_slots(rendered: str, ids: Sequence[str]) -> list[tuple[int, int, Slot]]:
+    found = []
+    for index, text in enumerate(ids):
+        start = rendered.find(text)
+        while start >= 0:
+            found.append((start, start + len(text), Slot("id", index)))
+            start = rendered.find(text, start + len(text))
+    return found
+
+
+def _text_for(slot: Slot, answer: Answer, texts: list[str], ids: Sequence[str]) -> str:
+    if slot.field == "id":
+        return ids[slot.index]
     if slot.field == "reasoning":
         return answer.reasoning or ""
     if slot.field == "content":
