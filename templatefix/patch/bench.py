@@ -29,8 +29,8 @@ from templatefix.syntax import Template, Unparsable, parse, reads_attribute
 
 Kwargs = Mapping[str, Any]
 
-#: Codes that no template is to blame for.
-HARMLESS = frozenset({"TF105", "TF301"})
+#: Codes that no template is to blame for: other tokens for the same text, a parser's losses.
+HARMLESS = frozenset({"TF105", "TF108", "TF301"})
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Bench:
                 continue
             evidence = gather(comparison, canonical_reuse(comparison, self.subject.encoder))
             code, detail, _ = classify(evidence)
-            if code in HARMLESS or (code == "TF108" and self.subject.encoder.approximate):
+            if code in HARMLESS:
                 continue
             if code == "TF102" and self.policy == "lossless":
                 continue

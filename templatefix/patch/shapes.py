@@ -40,8 +40,10 @@ _MIXED_TOOLS = Scenario(
     "mixed-tools",
     (
         Turn(
-            ({"role": "system", "content": "You check the weather before you answer."},)
-            + _user("Rain in Faro, Lagos and Tavira?"),
+            (
+                {"role": "system", "content": "You check the weather before you answer."},
+                *_user("Rain in Faro, Lagos and Tavira?"),
+            ),
             Answer(
                 "Two of them first.", "Two at a time.", (_call(place="Faro"), _call(place="Lagos"))
             ),
@@ -69,6 +71,7 @@ _SPACED = Scenario(
         Turn(_user("An indented line, please."), Answer("Indent it.", "  an indented line")),
         Turn(_user("And one that ends in spaces."), Answer("End it so.", "it ends here  ")),
         Turn(_user("Now two paragraphs."), Answer("Two.\n\nParts.", "First.\n\nSecond.\n")),
+        Turn(_user("A line below."), Answer("\nA blank line first.", "\nOn the second line.")),
         Turn(_user("Good."), Answer("Close.", "Good, then.")),
     ),
     core=True,

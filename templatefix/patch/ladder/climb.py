@@ -17,7 +17,7 @@ from templatefix.replay.run import Plan
 
 #: States kept from one step to the next, steps, proposals looked at for one state, and plans on
 #: which proposals are judged before a state is driven through all of them.
-WIDTH, STEPS, PROPOSALS, SAMPLE = 4, 6, 60, 8
+WIDTH, STEPS, PROPOSALS, SAMPLE = 4, 7, 80, 8
 
 #: A condition that is cut off reads worse than one that is widened: what that counts in characters.
 HARD = 150
@@ -32,8 +32,6 @@ class _State:
     text: str
     trial: Trial
     size: int
-    pinned: bool
-    steps: int
 
     @property
     def score(self) -> tuple[int, int, int]:
@@ -57,33 +55,40 @@ def _climb(bench: Bench, proposers: Sequence[Proposer], rung: int) -> Iterator[C
     """Candidates without a failure on the bench, the smallest first as far as they are met."""
     original = bench.original
     sample = _sample(original.failures)
-    beam = [_State(original.text, _judge(bench, original.text, sample), 0, False, 0)]
+    beam = [_State(original.text, bench.trial(original.text, sample), 0)]
     seen = {original.text}
     for _ in range(STEPS):
         grown: list[_State] = []
+        lacking: list[Plan] = []
         for state in beam:
             for found in _grow(bench, state, proposers, sample, seen):
-                if not found.trial.failures:
-                    whole = bench.trial(found.text)
-                    if whole.fault is None and not whole.failures:
-                        yield Candidate(found.text, rung, (), ())
-                        continue
-                    if whole.fault is not None:
-                        continue
-                    # The sample was too small: what it lacked joins it.
-                    sample = (*sample, *_sample(whole.failures)[:SAMPLE])
-                    found = _State(
-                        found.text,
-                        _judge(bench, found.text, sample),
-                        found.size,
-                        found.pinned,
-                        found.steps,
-                    )
+                if found.trial.failures:
+                    grown.append(found)
+                    continue
+                whole = bench.trial(found.text)
+                if whole.fault is not None:
+                    continue
+                if not whole.failures:
+                    yield Candidate(found.text, rung, (), ())
+                    continue
+                # The sample was too small: what it lacked joins it for the next step.
+                lacking += _sample(whole.failures)[:SAMPLE]
                 grown.append(found)
+        if lacking:
+            sample = _joined(sample, lacking)
+            grown = [_State(g.text, bench.trial(g.text, sample), g.size) for g in grown]
         grown.sort(key=lambda state: state.score)
         beam = grown[:WIDTH]
         if not beam:
             return
+
+
+def _joined(sample: Sequence[Plan], more: Sequence[Plan]) -> tuple[Plan, ...]:
+    found = list(sample)
+    for plan in more:
+        if plan not in found:
+            found.append(plan)
+    return tuple(found)
 
 
 def _grow(
@@ -96,8 +101,11 @@ def _grow(
     """The states that one more step leads to, none of them worse."""
     if not state.trial.failures:
         return
-    scene = Scene(bench, state.trial, _first(state.trial.failures))
-    proposals = (edits for proposer in proposers for edits in proposer(scene))
+    scene = Scene(bench, state.trial, state.trial.failures[0])
+    # Text that is there, but changed, is rarely a matter of conditions.
+    altered = scene.failure.code in ("TF104", "TF106")
+    ordered = reversed(proposers) if altered else proposers
+    proposals = (edits for proposer in ordered for edits in proposer(scene))
     for edits in islice(proposals, PROPOSALS):
         try:
             text = apply(scene.template.text, edits)
@@ -106,25 +114,24 @@ def _grow(
         if text in seen:
             continue
         seen.add(text)
-        trial = _judge(bench, text, sample)
+        trial = bench.trial(text, sample)
         if trial.server is None or trial.fault is not None or not bench.opens_alike(trial.server):
             continue
         size = state.size + sum(edit.size + HARD * _is_hard(edit) for edit in edits)
-        grown = _State(text, trial, size, state.pinned, state.steps + 1)
-        if grown.score[:2] <= state.score[:2]:
+        grown = _State(text, trial, size)
+        if grown.score[:2] <= state.score[:2] and not _changes_nothing(state, grown):
             yield grown
+
+
+def _changes_nothing(before: _State, after: _State) -> bool:
+    """Whether an edit has left everything that is still wrong exactly as it was."""
+    return [f.comparison.after.prompt for f in before.trial.failures] == [
+        f.comparison.after.prompt for f in after.trial.failures
+    ]
 
 
 def _is_hard(edit: Edit) -> bool:
     return edit.text in ("true", "false")
-
-
-def _judge(bench: Bench, text: str, sample: Sequence[Plan]) -> Trial:
-    return bench.trial(text, sample)
-
-
-def _first(failures: Sequence[Failure]) -> Failure:
-    return failures[0]
 
 
 def _sample(failures: Sequence[Failure]) -> tuple[Plan, ...]:

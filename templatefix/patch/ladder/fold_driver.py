@@ -24,7 +24,7 @@ AFTER = """{{ '' }}{%- endmacro -%}
         {%- set fold_known = fold_known.split(fold_prior)[-1] %}
         {%- if fold_text.startswith(fold_known) %}
             {{- fold_text[fold_known | length:] }}
-@STOPS@        {%- else %}
+@ENDINGS@@STOPS@        {%- else %}
             {{- fold_text }}
         {%- endif %}
     {%- endif %}
@@ -33,21 +33,28 @@ AFTER = """{{ '' }}{%- endmacro -%}
 {#- A text with a value in the place of a mark. A server's parser may have left the whitespace
     around the mark in the value: then it is not printed twice. #}
 {%- macro fold_filled(fold_text, fold_mark, fold_value, fold_parsed) %}
-    {%- set fold_before = fold_text.partition(fold_mark)[0] %}
-    {%- set fold_after = fold_text.partition(fold_mark)[2].replace(fold_mark, fold_value) %}
-    {%- if fold_parsed %}
-        {%- set fold_space = fold_before[fold_before.rstrip() | length:] %}
-        {%- if fold_value.startswith(fold_space)
-                or (fold_space.startswith('\\n') and fold_value.startswith('\\n')) %}
-            {%- set fold_before = fold_before.rstrip() %}
+    {%- set fold_pieces = fold_text.split(fold_mark, 1) %}
+    {%- if fold_pieces | length == 1 %}
+        {{- fold_text }}
+    {%- else %}
+        {%- set fold_before = fold_pieces[0] %}
+        {%- set fold_after = fold_pieces[1] %}
+        {%- if fold_parsed and fold_value[:1] in ['\\n', ' '] and fold_before[-1:] in ['\\n', ' '] %}
+            {%- set fold_space = fold_before[fold_before.rstrip() | length:] %}
+            {%- if fold_value.startswith(fold_space)
+                    or (fold_space[0] == '\\n' and fold_value[0] == '\\n') %}
+                {%- set fold_before = fold_before.rstrip() %}
+            {%- endif %}
         {%- endif %}
-        {%- set fold_space = fold_after[:fold_after | length - fold_after.lstrip() | length] %}
-        {%- if fold_value.endswith(fold_space)
-                or (fold_space.startswith('\\n') and fold_value.endswith('\\n')) %}
-            {%- set fold_after = fold_after.lstrip() %}
+        {%- if fold_parsed and fold_value[-1:] in ['\\n', ' '] and fold_after[:1] in ['\\n', ' '] %}
+            {%- set fold_space = fold_after[:fold_after | length - fold_after.lstrip() | length] %}
+            {%- if fold_value.endswith(fold_space)
+                    or (fold_space[0] == '\\n' and fold_value[-1] == '\\n') %}
+                {%- set fold_after = fold_after.lstrip() %}
+            {%- endif %}
         {%- endif %}
+        {{- fold_before + fold_value + fold_after }}
     {%- endif %}
-    {{- fold_before + fold_value + fold_after if fold_mark in fold_text else fold_text }}
 {%- endmacro %}
 """
 
@@ -175,12 +182,12 @@ DRIVER = """
             {%- set fold_bare = dict(fold_message.items()
                 | rejectattr('0', 'in', ['reasoning_content', 'reasoning', 'thinking']) | list) %}
             {%- set fold_marked = fold_bare %}
-            {%- if fold_words | trim %}
-                {%- set fold_marked = dict(fold_bare, content=
-                    [{'type': 'text', 'text': fold_content}] if fold_parts else fold_content) %}
-            {%- elif fold_words %}
+            {%- if fold_words and fold_calls and not fold_words | trim %}
                 {%- set fold_words = '' %}
                 {%- set fold_marked = dict(fold_bare, content=fold_message.content[:0]) %}
+            {%- elif fold_words %}
+                {%- set fold_marked = dict(fold_bare, content=
+                    [{'type': 'text', 'text': fold_content}] if fold_parts else fold_content) %}
             {%- endif %}
             {%- if fold_thought %}
                 {%- set fold_marked = dict(fold_marked, reasoning_content=fold_reasoning,
@@ -222,8 +229,10 @@ DRIVER = """
                 {#- The answer. #}
 @ALONE@                {%- set fold_view = fold_original(
                     fold_seen + [fold_marked], false, fold_at.tools@MODE@) %}
-@VIEW@@EARLY@                {%- set fold_turn.said = fold_filled(
-                    fold_turn.said, fold_reasoning, fold_thought, true) %}
+@VIEW@@EARLY@@LASTS@                {%- if fold_thought %}
+                    {%- set fold_turn.said = fold_filled(
+                        fold_turn.said, fold_reasoning, fold_thought, true) %}
+                {%- endif %}
                 {{- fold_filled(fold_turn.said, fold_content, fold_words, @PARSED@) }}
                 {%- set fold_at.told = [] %}
             {%- elif not fold_goes_on %}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from templatefix.chat.answer import Answer
@@ -90,10 +90,10 @@ class Speaker:
             text, answer, state=place.state, kwargs=place.kwargs, tools=place.tools
         )
 
-    def view(self, place: Place, answer: Answer) -> str:
-        """The original's rendering of a conversation that ends in the answer; empty if it fails."""
+    def view(self, place: Place, answer: Answer, new: Sequence[Message] = ()) -> str:
+        """The original's rendering of the answer and what is new after it; empty if it fails."""
         ids = self._author.parsers.call_ids(answer.tool_calls, place.messages)
-        conversation = [*place.messages, assistant_message(answer, ids)]
+        conversation = [*place.messages, assistant_message(answer, ids), *new]
         try:
             return self._server.prompt(
                 conversation, place.tools, place.kwargs, generation_prompt=False

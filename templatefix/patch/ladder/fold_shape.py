@@ -27,6 +27,7 @@ def shape_of(bench: Bench, *, system: bool = True) -> Shape:
         rules=rules_of(bench, found),
         leftovers=_leftovers(bench, found),
         early=_early(bench, found),
+        endings=_endings(bench, found),
         stops=bench.subject.author.stops,
         parsed=parsers.reasoning is not None,
         system=system,
@@ -63,6 +64,18 @@ def _leftovers(bench: Bench, found: list[Place]) -> tuple[tuple[str, str], ...]:
             if mark and (before.strip() or after.strip()) and REASONING not in before:
                 pairs[before, after] = None
     return tuple(pairs)
+
+
+def _endings(bench: Bench, found: list[Place]) -> tuple[str, ...]:
+    """What the original prints after the content of a last answer, and of no other."""
+    speaker = Speaker(bench)
+    endings: dict[str, None] = {}
+    for place in found:
+        last = speaker.view(place, Answer(None, CONTENT)).partition(CONTENT)[2]
+        past = speaker.view(place, Answer(None, CONTENT), GREETING).partition(CONTENT)[2]
+        if last and past and not past.startswith(last):
+            endings[last] = None
+    return tuple(endings)
 
 
 def _early(bench: Bench, found: list[Place]) -> bool:

@@ -42,6 +42,7 @@ class Shape:
     may answer without reasoning. ``close`` ends reasoning that is left inside the content.
     ``leftovers`` are texts of the layout that a parser leaves around the content. ``early``: the
     model writes a newline before it opens its reasoning. ``stops`` end an answer in history.
+    ``endings`` end a last answer, and are printed otherwise once something follows.
     ``parsed``: a parser hands reasoning and content on with the whitespace around them. ``tools``:
     the tools are shown to the original with every piece, not with the first only; ``system``: so
     are the instructions. ``thinking`` is a kwarg and the expression for its value that turns
@@ -55,6 +56,7 @@ class Shape:
     leftovers: tuple[tuple[str, str], ...] = ()
     early: bool = False
     stops: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
     parsed: bool = False
     tools: bool = False
     system: bool = True
@@ -106,6 +108,8 @@ def _filled(text: str, shape: Shape) -> str:
         ("@EARLY@", driver.EARLY if shape.early else ""),
         ("@VIEW@", _view(shape)),
         ("@LEFTOVERS@", "".join(map(_leftover, shape.leftovers))),
+        ("@ENDINGS@", "".join(map(_ending, shape.endings))),
+        ("@LASTS@", "".join(map(_last, shape.endings))),
         ("@STOPS@", "".join(map(_stop, shape.stops))),
         ("@PARAMETER@", f", {name}" if name else ""),
         ("@OWNMODE@", f"        {{%- set fold_mode = {name} %}}\n" if name else ""),
@@ -124,6 +128,22 @@ def _filled(text: str, shape: Shape) -> str:
     ):
         text = text.replace(key, piece)
     return text
+
+
+def _ending(ending: str) -> str:
+    return (
+        f"        {{%- elif fold_known == {literal(ending)} %}}\n            {{{{- fold_text }}}}\n"
+    )
+
+
+def _last(ending: str) -> str:
+    return (
+        "                {%- if fold_index + 1 < messages | length "
+        f"and fold_turn.said.endswith({literal(ending)}) %}}\n"
+        "                    {#- What follows begins with another end. #}\n"
+        f"                    {{%- set fold_turn.said = fold_turn.said[:-{len(ending)}] %}}\n"
+        "                {%- endif %}\n"
+    )
 
 
 def _stop(stop: str) -> str:

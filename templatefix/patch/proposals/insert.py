@@ -37,7 +37,10 @@ def _instead(scene: Scene) -> Iterator[tuple[Edit, ...]]:
         if anchor < end:
             continue
         before, after = scene.stream[here.start : begin], scene.stream[end:anchor]
-        for expression, _ in _with_reasoning(before, after, field, f"{variable}.content"):
+        generated = min(len(before), written.reasoning[0])
+        for expression, _ in _with_reasoning(
+            before, after, field, f"{variable}.content", generated
+        ):
             if isinstance(node, nodes.Const) and isinstance(node.value, str):
                 text = f"({expression} if {field} else {literal(node.value)})"
                 yield (Edit(here.span.start, here.span.end, text),)
@@ -72,7 +75,8 @@ def _missing(scene: Scene) -> Iterator[tuple[str, list[str | None]]]:
             field = f"{variable}.reasoning_content"
             before = scene.stream[at : base + reasoning[0]]
             after = scene.stream[base + reasoning[1] : anchor]
-            yield from _with_reasoning(before, after, field, f"{variable}.content")
+            generated = min(len(before), reasoning[0])
+            yield from _with_reasoning(before, after, field, f"{variable}.content", generated)
         elif reasoning is None or at >= base + reasoning[1]:
             text = scene.stream[at:anchor]
             assistant = f"{variable}.role == 'assistant'" if variable else None
@@ -80,16 +84,16 @@ def _missing(scene: Scene) -> Iterator[tuple[str, list[str | None]]]:
 
 
 def _with_reasoning(
-    before: str, after: str, field: str, content: str
+    before: str, after: str, field: str, content: str, generated: int
 ) -> Iterator[tuple[str, list[str | None]]]:
     gap = after[len(after.rstrip("\n")) :]
     core = after[: len(after) - len(gap)]
     guards: list[str | None] = [field]
-    yield joined(reasoning_between(before, after, field)), guards
+    yield joined(reasoning_between(before, after, field, generated)), guards
     if gap:
         # A parser may leave the newlines after the closing tag in the content.
         own = f"('' if ({content} or '').startswith({literal(gap)}) else {literal(gap)})"
-        yield joined([*reasoning_between(before, core, field), own]), guards
+        yield joined([*reasoning_between(before, core, field, generated), own]), guards
 
 
 def _anchors(scene: Scene) -> list[int]:

@@ -7,22 +7,39 @@ from collections.abc import Iterator
 from jinja2 import nodes
 
 from templatefix.patch.edits import Edit
-from templatefix.patch.proposals.scene import Scene, flips
+from templatefix.patch.proposals.scene import Flip, Scene, flips, within
 from templatefix.syntax import Span
 
 
 def pins(scene: Scene) -> Iterator[tuple[Edit, ...]]:
-    """Soft pins first (the condition is widened), then hard pins (it is replaced)."""
+    """Soft pins first (a condition is widened), then hard pins (it is replaced).
+
+    A pinned condition may lead to another that never came up for history: both are pinned then.
+    """
     found = flips(scene)
     for flip in found:
-        atom = scene.template.text[slice(*flip.span)]
-        for reason in _reasons(scene, flip.span):
-            text = f"{atom} or {reason}" if flip.then else f"{atom} and not {reason}"
-            if not _whole_test(scene, flip.span):
-                text = f"({text})"
-            yield (Edit(flip.span.start, flip.span.end, text),)
+        for edit in _soft(scene, flip):
+            yield (edit,)
+            for inner in within(scene, flip):
+                for second in _soft(scene, inner):
+                    yield (edit, second)
     for flip in found:
-        yield (Edit(flip.span.start, flip.span.end, "true" if flip.then else "false"),)
+        yield (_hard(flip),)
+        for inner in within(scene, flip):
+            for second in _soft(scene, inner):
+                yield (_hard(flip), second)
+
+
+def _soft(scene: Scene, flip: Flip) -> Iterator[Edit]:
+    atom = scene.template.text[slice(*flip.span)]
+    for reason in _reasons(scene, flip.span):
+        text = f"{atom} or {reason}" if flip.then else f"{atom} and not {reason}"
+        whole = _whole_test(scene, flip.span)
+        yield Edit(flip.span.start, flip.span.end, text if whole else f"({text})")
+
+
+def _hard(flip: Flip) -> Edit:
+    return Edit(flip.span.start, flip.span.end, "true" if flip.then else "false")
 
 
 def _reasons(scene: Scene, span: Span) -> Iterator[str]:

@@ -215,5 +215,31 @@ def flips(scene: Scene) -> list[Flip]:
     return found
 
 
+def within(scene: Scene, flip: Flip) -> list[Flip]:
+    """Conditions under a flipped one that came up for the new answer and never for history."""
+    message = scene.message
+    if scene.told is None or scene.now is None or message is None:
+        return []
+    known = {branch.span for branch in _atoms(scene.now, message)}
+    bodies = [
+        scene.template.span(place.parent)
+        for place in scene.template.places
+        if place.field == "test"
+        and isinstance(place.parent, nodes.If)
+        and _holds(scene.template.span(place.node), flip.span)
+    ]
+    found: list[Flip] = []
+    for branch in _atoms(scene.told, message):
+        inner = Flip(branch.span, branch.outcome)
+        new = branch.span not in known and inner not in found
+        if new and any(_holds(body, branch.span) for body in bodies):
+            found.append(inner)
+    return found[:3]
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
+
+
 def _atoms(trace: Trace, message: int) -> Iterator[Branch]:
     return (b for b in trace.branches if b.message == message and b.atom and not b.silent)

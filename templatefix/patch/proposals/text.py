@@ -21,13 +21,15 @@ def joined(parts: list[str]) -> str:
     return " + ".join(kept) if kept else "''"
 
 
-def reasoning_between(before: str, after: str, field: str) -> list[str]:
+def reasoning_between(before: str, after: str, field: str, generated: int) -> list[str]:
     """Operands that print ``field`` between two literals, newlines at the seams but once.
 
     A parser hands reasoning back with the newlines that the model wrote around it, or without
-    them: each is printed only where the field does not bring its own.
+    them: each is printed only where the field does not bring its own. Of ``before`` the model
+    wrote the last ``generated`` characters; the prompt's own newlines are never in the field.
     """
-    lead = before[len(before.rstrip("\n")) :]
+    wrote = before[len(before) - generated :]
+    lead = wrote[len(wrote.rstrip("\n")) :]
     tail = after[: len(after) - len(after.lstrip("\n"))]
     parts = [literal(before[: len(before) - len(lead)])]
     if lead:

@@ -145,7 +145,8 @@ def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
         return
     chained = source if source.isidentifier() or source.endswith(")") else f"({source})"
     if written.reasoning is not None and scene.at <= base + written.reasoning[1]:
-        lead = _trailing_newlines(stream[: base + written.reasoning[0]])
+        # What the prompt printed itself is no part of what the parser returns.
+        lead = _trailing_newlines(written.text[: written.reasoning[0]])
         tail = _leading_newlines(stream[base + written.reasoning[1] :])
         without = _cut(chained, lead, front=True)
         yield _cut(f"({without})" if lead else without, tail, front=False)
