@@ -206,3 +206,9 @@ def test_a_check_writes_nothing_but_its_own_cache(tmp_path: Path, cache: str | N
     ours = (tmp_path / cache if cache else home / ".cache") / "templatefix"
     written = [path for path in tmp_path.rglob("*") if path.is_file() and work not in path.parents]
     assert all(ours in path.parents for path in written)
+
+
+def test_what_the_server_s_parsers_would_not_find_is_no_counterexample() -> None:
+    other = CheckOptions(max_examples=20, tool_call_parser="mistral")
+    checked = report(TRIMS, other)
+    assert not [f for f in checked.findings if f.code == "TF106" and f.scenario == "search"]

@@ -296,7 +296,12 @@ class Author:
         if seat.state in ("closed", "none"):
             return _Learned(Layout(_without_lead(rest, seat.tags), rest.stop), "markers")
         if shape.reasoning and shape.reasoning in body:
-            whole = layouts.learn(body, shape, self.stops, self._added, ids)
+            try:
+                whole = layouts.learn(body, shape, self.stops, self._added, ids)
+            except Unlearnable:
+                return self._from_dialect(shape, seat, kwargs)
+            if self._leaves_open(whole, seat):
+                return self._from_dialect(shape, seat, kwargs)
             return _Learned(whole, "markers")
         lead, source = self._reasoning_lead(shape, seat, kwargs)
         if lead is None:

@@ -88,6 +88,13 @@ def test_one_fault_is_one_finding_for_all_runs_that_show_it() -> None:
     assert dropped.cached <= dropped.reused < (dropped.total or 0)
 
 
+def test_reasoning_is_dropped_once_whether_or_not_its_tag_goes_with_it() -> None:
+    opened = branches(_HEADER + _KEPT + _CONTENT, "{%- if open %}{{- '<think>' }}{% endif %}")
+    dropped = [f for f in report(opened).findings if f.code == "TF102"]
+    assert len(dropped) == 1
+    assert any("open=true" in run_id for run_id in dropped[0].run_ids)
+
+
 def test_the_first_rule_that_holds_names_it_and_the_others_go_along() -> None:
     text = branches(
         _HEADER + "{{- (message.content | upper) + '<|im_end|>\\n' }}", "{{- '<think></think>' }}"

@@ -275,3 +275,29 @@ def test_tags_around_whole_answers_are_no_thoughts(opening: str, closing: str) -
     assert _state(text) == "none"
     end = closing.replace("\\n", "\n")
     assert _text(_completion(text, Answer(None, "c"))).startswith("c" + end)
+
+
+def test_a_view_that_never_closes_what_the_prompt_opened_is_not_the_layout() -> None:
+    opens = (
+        "{{- '<|im_start|>assistant\\n<think>\\n' + (message.reasoning_content or '') }}"
+        "{{- message.content + '<|im_end|>\\n' }}{#- </think> #}"
+    )
+    known = _completion(branches(opens, "{{- '<think>\\n' }}"), Answer("r", "c"))
+    assert known.source != "training-view"
+    assert "</think>" in _text(known)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "'<think>' + message.reasoning_content + '</think>' + message.reasoning_content"
+        " + message.content",
+        "message.content + '<think>' + message.reasoning_content + '</think>'",
+    ],
+    ids=["twice", "after-content"],
+)
+def test_reasoning_that_is_printed_oddly_is_written_in_the_dialect(said: str) -> None:
+    branch = "{{- '<|im_start|>assistant\\n' + SAID + '<|im_end|>\\n' }}".replace("SAID", said)
+    known = _completion(branches(branch, "{{- '<think>' }}"), Answer("r", "c"))
+    assert known.source == "dialect"
+    assert _text(known) == "r\n</think>\n\nc<|im_end|>"

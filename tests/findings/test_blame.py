@@ -191,6 +191,21 @@ def test_a_flip_is_no_cause_where_both_sides_trim() -> None:
     assert finding.locations[0].line == 5
 
 
+def test_a_strip_that_takes_nothing_off_is_not_guilty() -> None:
+    said = (
+        "{{- message.content.split('</x>')[-1].lstrip('\\n') }}"
+        "{%- for call in message.tool_calls or [] %}"
+        '{{- \'\\n<tool_call>{"name": "\' + call.function.name + \'", "arguments": \' }}'
+        "{{- call.function.arguments | tojson + '}</tool_call>' }}{%- endfor %}"
+        "{{- '<|im_end|>\\n' }}"
+    )
+    finding = _finding(branches(_HEADER + said), "TF301")
+    assert finding.detail == "separator"
+    assert finding.line is not None
+    assert not any("strip" in place.snippet for place in finding.locations)
+    assert not any("split" in place.snippet for place in finding.locations)
+
+
 def test_a_change_of_words_is_blamed_on_the_filter() -> None:
     changed = branches(
         _HEADER + "{{- message.content.replace('Porto', 'Oporto') }}{{- '<|im_end|>\\n' }}"
