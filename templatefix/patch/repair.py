@@ -7,16 +7,22 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
+from templatefix.chat.answer import Answer
+from templatefix.chat.conversation import Message, Turn
 from templatefix.chat.given import scenario_of
+from templatefix.chat.present import Unpresentable
+from templatefix.chat.server import Tools
 from templatefix.check.options import CheckOptions
 from templatefix.check.outcome import sha256
 from templatefix.check.runs import modes_of
 from templatefix.check.subject import Subject, prepare
+from templatefix.dialect.author import Unspoken
 from templatefix.patch.bench import Bench, Trial
 from templatefix.patch.candidate import Candidate
 from templatefix.patch.contract import Proof, Violation, c6, verify
 from templatefix.patch.header import with_header
 from templatefix.patch.ladder import climb, fold, kwarg
+from templatefix.render import Crashed, Refused
 from templatefix.replay.run import Plan
 from templatefix.source.template import ChatTemplate
 
@@ -147,7 +153,7 @@ def _first_that_holds(
                 return candidate, proof
             violation = proof.violations[0]
             attempts.append(Attempt(candidate.rung, violation))
-            plan = _plan_of(violation)
+            plan = _plan_of(bench, violation)
             if plan is not None and plan not in bench.found:
                 bench = replace(bench, found=(*bench.found, plan))
                 break
@@ -176,13 +182,54 @@ def _subject(original: Subject, text: str, asked: CheckOptions) -> Subject:
     return prepare(replace(original.template, text=text), asked)
 
 
-def _plan_of(violation: Violation) -> Plan | None:
-    """The run that shows a broken C2, for the bench."""
+def _plan_of(bench: Bench, violation: Violation) -> Plan | None:
+    """The run that shows a broken C2, for the bench: with what was meant, where that is found."""
     if violation.clause != "C2" or violation.conversation is None:
         return None
     conversation = violation.conversation
-    scenario = replace(scenario_of(conversation), name="found")
-    return Plan(scenario, conversation.get("chat_template_kwargs") or {})
+    scenario = scenario_of(conversation)
+    kwargs = conversation.get("chat_template_kwargs") or {}
+    messages: list[Message] = []
+    turns = []
+    for turn in scenario.turns:
+        messages += turn.new_messages
+        turns.append(_meant(bench, turn, messages, scenario.tools, kwargs))
+        if turn.replayed is not None:
+            messages.append(turn.replayed)
+    found = replace(scenario, name="found", turns=tuple(turns), reasoning="if-thinking")
+    return Plan(found, kwargs)
+
+
+def _meant(
+    bench: Bench, turn: Turn, messages: list[Message], tools: Tools, kwargs: Mapping[str, Any]
+) -> Turn:
+    """The turn by what the model meant instead of by what it wrote.
+
+    The fields of the answer carry newlines that the layout of the completion brought; they are
+    taken off until the layout brings exactly the completion that was given.
+    """
+    answer = turn.answer
+    if answer is None or turn.completion is None:
+        return turn
+    for reasoning in _trimmed(answer.reasoning):
+        for content in _trimmed(answer.content):
+            meant = Answer(reasoning, content, answer.tool_calls)
+            try:
+                written = bench.subject.author.completion(messages, tools, kwargs, meant).written
+            except (Unspoken, Unpresentable, Refused, Crashed):
+                continue
+            if written is not None and written.text == turn.completion:
+                return Turn(turn.new_messages, meant, kwargs=turn.kwargs)
+    return turn
+
+
+def _trimmed(field: str | None) -> list[str | None]:
+    """A field with up to three newlines off its front, and up to one off its end."""
+    if not field:
+        return [field]
+    fronts = [field[i:] for i in range(4) if field.startswith("\n" * i)]
+    ends = [front[:-1] for front in fronts if front.endswith("\n")]
+    return [*fronts, *ends]
 
 
 def _excluded(bench: Bench, trial: Trial) -> int:

@@ -87,7 +87,7 @@ _TALKS_AND_CALLS = Scenario(
         ),
         Turn(
             _results("no"),
-            Answer("Try another day.", "Not tomorrow; the day after?", (_call(place="Sintra"),)),
+            Answer("\nTry another day.", "Not tomorrow; the day after?", (_call(place="Sintra"),)),
         ),
         Turn(_results("yes"), Answer("Found.", "The day after tomorrow is dry.")),
         Turn(_user("Great."), Answer("Nice.", "Enjoy the trip.")),

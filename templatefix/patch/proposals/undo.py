@@ -96,6 +96,8 @@ def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
                 continue
             answers = f"{variable}.role == 'assistant'"
             yield (Edit(span.start, span.end, f"({kept} if {answers} else {source})"),)
+            if _calls_a_macro(receiver):
+                continue  # an exact cut names it three times
             for own in _exactly(scene, kept, variable):
                 yield (Edit(span.start, span.end, f"({own})"),)
                 yield (Edit(span.start, span.end, f"(({own}) if {answers} else {source})"),)
@@ -172,6 +174,11 @@ def _trailing_newlines(text: str) -> str:
 
 def _leading_newlines(text: str) -> str:
     return text[: len(text) - len(text.lstrip("\n"))]
+
+
+def _calls_a_macro(node: nodes.Node) -> bool:
+    calls = [node, *node.find_all(nodes.Call)]
+    return any(isinstance(c, nodes.Call) and isinstance(c.node, nodes.Name) for c in calls)
 
 
 def _receiver(node: nodes.Node) -> nodes.Node | None:
