@@ -39,14 +39,16 @@ AFTER = """{{ '' }}{%- endmacro -%}
     {%- else %}
         {%- set fold_before = fold_pieces[0] %}
         {%- set fold_after = fold_pieces[1] %}
-        {%- if fold_parsed and fold_value[:1] in ['\\n', ' '] and fold_before[-1:] in ['\\n', ' '] %}
+        {%- if fold_parsed
+                and fold_value[:1] in ['\\n', ' '] and fold_before[-1:] in ['\\n', ' '] %}
             {%- set fold_space = fold_before[fold_before.rstrip() | length:] %}
             {%- if fold_value.startswith(fold_space)
                     or (fold_space[0] == '\\n' and fold_value[0] == '\\n') %}
                 {%- set fold_before = fold_before.rstrip() %}
             {%- endif %}
         {%- endif %}
-        {%- if fold_parsed and fold_value[-1:] in ['\\n', ' '] and fold_after[:1] in ['\\n', ' '] %}
+        {%- if fold_parsed
+                and fold_value[-1:] in ['\\n', ' '] and fold_after[:1] in ['\\n', ' '] %}
             {%- set fold_space = fold_after[:fold_after | length - fold_after.lstrip() | length] %}
             {%- if fold_value.endswith(fold_space)
                     or (fold_space[0] == '\\n' and fold_value[-1] == '\\n') %}
@@ -116,6 +118,18 @@ EARLY = """\
                 {%- if fold_turn.said.startswith('\\n') and fold_thought.startswith('\\n') %}
                     {%- set fold_thought = fold_thought[1:] %}
                 {%- endif %}
+"""
+
+#: Where the original prints an older message in another way once an answer follows it.
+MOVING = """\
+            {%- if not fold_turn.generated %}
+                {#- What the original prints in history does not go on from here: the answer is
+                    printed as a last one, without a generation prompt. #}
+                {%- set fold_turn.generated = true %}
+                {%- set fold_prompt = fold_original(fold_seen, false, fold_at.tools@MODE@) %}
+                {%- set fold_marked = fold_silent %}
+                {%- set fold_thought = '' %}
+            {%- endif %}
 """
 
 DRIVER = """
@@ -189,12 +203,12 @@ DRIVER = """
                 {%- set fold_marked = dict(fold_bare, content=
                     [{'type': 'text', 'text': fold_content}] if fold_parts else fold_content) %}
             {%- endif %}
-            {%- if fold_thought %}
+@SILENTLY@            {%- if fold_thought %}
                 {%- set fold_marked = dict(fold_marked, reasoning_content=fold_reasoning,
                     reasoning=fold_reasoning, thinking=fold_reasoning) %}
             {%- endif %}
 @LEFTOVERS@@THINKING@            {%- set fold_turn.generated = @GENERATED@ %}
-@DROPPING@        {%- endif %}
+@DROPPING@@MOVING@        {%- endif %}
 
         {#- What is new since the last answer. #}
         {%- set fold_goes_on = fold_at.told and not fold_turn.generated

@@ -12,6 +12,7 @@ from templatefix.chat.server import Kwargs, Tools
 from templatefix.dialect.author import Unspoken
 from templatefix.dialect.thinking import State, Tags
 from templatefix.patch.bench import Bench
+from templatefix.patch.ladder.fold_text import CONTENT
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
 
@@ -44,23 +45,33 @@ def places(bench: Bench, *, system: bool = True) -> Iterator[Place]:
 
     Without ``system`` the instructions are left out.
     """
-    author, server = bench.subject.author, bench.subject.server
-    seen = set()
+    speaker = Speaker(bench)
+    found: dict[tuple[str, str, bool], Place] = {}
+    shown: set[tuple[str, str, bool]] = set()
     for run in bench.original.runs:
         for request in run.requests:
-            after = request.messages[-1].get("role")
-            key = (str(request.kwargs), after, bool(run.tools))
-            if key in seen:
+            key = (str(request.kwargs), str(request.messages[-1]["role"]), bool(run.tools))
+            if key in shown:
                 continue
-            seen.add(key)
             messages = tuple(
                 message for message in request.messages if system or message["role"] != "system"
             )
-            where = (messages, run.tools, request.kwargs)
-            seat = author.seat(*where)
-            silent = seat.state in ("closed", "none") or not author.must_reason(seat, where[2])
-            bare = server.prompt(*where, generation_prompt=False)
-            yield Place(*where, server.prompt(*where), bare, silent, seat.state, seat.tags)
+            place = _place(bench, messages, run.tools, request.kwargs)
+            found.setdefault(key, place)
+            # Some templates refuse answers of their own kind later in a conversation.
+            if speaker.view(place, Answer(None, CONTENT)):
+                found[key] = place
+                shown.add(key)
+    yield from found.values()
+
+
+def _place(bench: Bench, messages: tuple[Message, ...], tools: Tools, kwargs: Kwargs) -> Place:
+    author, server = bench.subject.author, bench.subject.server
+    seat = author.seat(messages, tools, kwargs)
+    quiet = seat.state in ("closed", "none") or not author.must_reason(seat, kwargs)
+    prompt = server.prompt(messages, tools, kwargs)
+    bare = server.prompt(messages, tools, kwargs, generation_prompt=False)
+    return Place(messages, tools, kwargs, prompt, bare, quiet, seat.state, seat.tags)
 
 
 class Speaker:

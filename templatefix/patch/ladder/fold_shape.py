@@ -33,6 +33,7 @@ def shape_of(bench: Bench, *, system: bool = True) -> Shape:
         system=system,
         thinking=_thinking(bench),
         drops=bench.policy == "lossless",
+        moves=_moves(bench, found),
         refuses="raise_exception" in bench.subject.template.text,
     )
 
@@ -76,6 +77,17 @@ def _endings(bench: Bench, found: list[Place]) -> tuple[str, ...]:
         if last and past and not past.startswith(last):
             endings[last] = None
     return tuple(endings)
+
+
+def _moves(bench: Bench, found: list[Place]) -> bool:
+    """Whether a question is printed in another way once an answer and a question follow."""
+    speaker = Speaker(bench)
+    views = (
+        (place, speaker.view(place, Answer(None, CONTENT), GREETING))
+        for place in found
+        if place.messages[-1]["role"] == "user"
+    )
+    return any(view and not view.startswith(place.bare) for place, view in views)
 
 
 def _early(bench: Bench, found: list[Place]) -> bool:

@@ -47,7 +47,8 @@ class Shape:
     the tools are shown to the original with every piece, not with the first only; ``system``: so
     are the instructions. ``thinking`` is a kwarg and the expression for its value that turns
     thinking on. ``drops``: reasoning stays dropped where the original drops it. ``refuses``: the
-    original may refuse a conversation.
+    original may refuse a conversation. ``moves``: it prints a question in another way once an
+    answer and another question follow.
     """
 
     silent: str = "true"
@@ -63,6 +64,7 @@ class Shape:
     thinking: tuple[str, str] | None = None
     drops: bool = False
     refuses: bool = False
+    moves: bool = False
 
 
 def folded(original: str, shape: Shape) -> str:
@@ -104,6 +106,11 @@ def _filled(text: str, shape: Shape) -> str:
         ("@REFUSALS@", driver.REFUSALS if shape.refuses else ""),
         ("@THINKING@", driver.THINKING if shape.thinking else ""),
         ("@DROPPING@", driver.DROPPING if shape.drops else ""),
+        ("@MOVING@", driver.MOVING if shape.moves else ""),
+        (
+            "@SILENTLY@",
+            "            {%- set fold_silent = fold_marked %}\n" if shape.moves else "",
+        ),
         ("@ALONE@", "" if shape.system else driver.ALONE),
         ("@EARLY@", driver.EARLY if shape.early else ""),
         ("@VIEW@", _view(shape)),
