@@ -96,6 +96,9 @@ def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
                 continue
             answers = f"{variable}.role == 'assistant'"
             yield (Edit(span.start, span.end, f"({kept} if {answers} else {source})"),)
+            for edit in _where_printed(scene, span, variable):
+                untrimmed = f"({kept} if {answers} else {source})"
+                yield (Edit(span.start, span.end, untrimmed), edit)
             if _calls_a_macro(receiver):
                 continue  # an exact cut names it three times
             for own in _exactly(scene, kept, variable):
@@ -174,6 +177,18 @@ def _trailing_newlines(text: str) -> str:
 
 def _leading_newlines(text: str) -> str:
     return text[: len(text) - len(text.lstrip("\n"))]
+
+
+def _where_printed(scene: Scene, changed: Span, variable: str) -> Iterator[Edit]:
+    """The exact cut at the output that prints a field which is changed elsewhere."""
+    for piece in (scene.here_piece, scene.before_piece):
+        if piece is None or (changed.start < piece.span.end and piece.span.start < changed.end):
+            continue
+        node = node_at(scene.template, piece.span)
+        if isinstance(node, nodes.Name):
+            source = scene.template.text[slice(*piece.span)]
+            for own in _exactly(scene, source, variable):
+                yield Edit(piece.span.start, piece.span.end, f"({own})")
 
 
 def _calls_a_macro(node: nodes.Node) -> bool:
