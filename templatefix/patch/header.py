@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import textwrap
 
 from templatefix import __version__
@@ -15,6 +16,26 @@ _RUNGS = {
     4: "the branch for answers was rebuilt",
     5: "the original is folded: an inner macro renders each turn as if it were the last",
 }
+
+
+#: No more changed lines than this are named.
+_LINES = 12
+
+
+def changed_lines(original: str, text: str) -> tuple[str, ...]:
+    """One note for each run of changed lines, by their numbers in the original."""
+    before, after = original.split("\n"), text.split("\n")
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    notes = []
+    for kind, start, end, new_start, new_end in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        where = f"line {start + 1}" if end - start <= 1 else f"lines {start + 1} to {end}"
+        what = " ".join(" ".join(after[new_start:new_end]).split())
+        notes.append(f"{where}: now {what if len(what) <= 120 else what[:117] + '...'}")
+    if len(notes) > _LINES:
+        notes = [*notes[: _LINES - 1], f"and {len(notes) - _LINES + 1} more"]
+    return tuple(notes)
 
 
 def with_header(candidate: Candidate, original_sha256: str, policy: str) -> str:

@@ -20,7 +20,7 @@ from templatefix.dialect.author import Unspoken
 from templatefix.patch.bench import Bench, Trial
 from templatefix.patch.candidate import Candidate
 from templatefix.patch.contract import Proof, Violation, c6, verify
-from templatefix.patch.header import with_header
+from templatefix.patch.header import changed_lines, with_header
 from templatefix.patch.ladder import climb, fold, kwarg
 from templatefix.render import Crashed, Refused
 from templatefix.replay.run import Plan
@@ -107,6 +107,9 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
         found = _first_that_holds(bench, rung, options, asked, attempts)
         if found is not None:
             candidate, proof = found
+            if not candidate.notes and candidate.rung < 5:
+                notes = changed_lines(subject.parsed.text, candidate.text)
+                candidate = replace(candidate, notes=notes)
             text = with_header(candidate, sha256(template.text), options.policy)
             excluded = _excluded(bench, bench.trial(candidate.text))
             return Patched(
