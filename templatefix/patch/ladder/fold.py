@@ -8,11 +8,40 @@ from dataclasses import replace
 from templatefix.patch.bench import Bench
 from templatefix.patch.candidate import Candidate
 from templatefix.patch.ladder.fold_shape import shape_of
-from templatefix.patch.ladder.fold_text import folded
+from templatefix.patch.ladder.fold_text import Shape, folded
+
+_FOLDED = "Wrapped the template in a macro: each answer is rendered as it was generated, once."
+_DROPS = "Reasoning that the template drops from history stays dropped."
+_KEEPS = "Reasoning that a client replays is rendered where it was generated."
 
 
 def candidates(bench: Bench) -> Iterator[Candidate]:
-    """Folds of the original."""
+    """Folds without a failure on the bench; the best one there is if all have some.
+
+    Showing tools and instructions to the original once, with the first question, costs least;
+    the others are for templates that need them with every piece, or print them with the last.
+    """
+    best: tuple[int, Candidate] | None = None
+    for shape in _shapes(bench):
+        candidate = _candidate(bench, shape)
+        trial = bench.trial(candidate.text)
+        if trial.fault is None and not trial.failures:
+            yield candidate
+            best = (0, candidate)
+        count = len(trial.failures) if trial.fault is None else len(bench.plans) ** 2
+        if best is None or count < best[0]:
+            best = (count, candidate)
+    if best is not None and best[0]:
+        yield best[1]
+
+
+def _shapes(bench: Bench) -> Iterator[Shape]:
     shape = shape_of(bench)
-    for each in (shape, replace(shape, tools=True), shape_of(bench, system=False)):
-        yield Candidate(folded(bench.subject.template.text, each), 5, ())
+    yield shape
+    yield replace(shape, tools=True)
+    yield shape_of(bench, system=False)
+
+
+def _candidate(bench: Bench, shape: Shape) -> Candidate:
+    notes = (_FOLDED, _DROPS if shape.drops else _KEEPS)
+    return Candidate(folded(bench.subject.template.text, shape), 5, notes)

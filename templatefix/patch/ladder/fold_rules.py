@@ -23,6 +23,7 @@ _CALLS = tuple(
 
 #: Which fields an answer has: reasoning, content, tool calls, more than one of these.
 _Fields = tuple[bool, bool, bool, bool]
+_ANY = (False, True)
 _TESTS = ("fold_thought", "fold_words", "fold_calls", "fold_calls | length > 1")
 
 
@@ -53,7 +54,7 @@ def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[Rule, ...]:
     cases: dict[_Case, None] = {}
     speaker = Speaker(bench)
     for place in places:
-        for fields in product((False, True), repeat=4):
+        for fields in product(_ANY, _ANY, _ANY, _ANY):
             if not (fields[1] or fields[2]) or (fields[3] and not fields[2]):
                 continue
             if fields[2] and not place.tools:
