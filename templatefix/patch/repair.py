@@ -32,6 +32,9 @@ Status = Literal["unchanged", "patched", "failed"]
 #: conversation that the search came upon.
 CANDIDATES, RESTARTS = 3, 4
 
+#: Candidates that merely cost too much are passed over, up to this many.
+COSTLY = 12
+
 Rung = Callable[[Bench], Iterator[Candidate]]
 
 LADDER: tuple[tuple[int, Rung], ...] = (
@@ -150,15 +153,19 @@ def _first_that_holds(
     """
     for _ in range(RESTARTS):
         known = len(bench.found)
-        for candidate in islice(rung(bench), CANDIDATES):
+        judged = 0
+        for candidate in islice(rung(bench), COSTLY):
             proof = _prove(bench, candidate, options, asked)
             if proof.passed:
                 return candidate, proof
             violation = proof.violations[0]
+            judged += violation.clause != "C7"
             attempts.append(Attempt(candidate.rung, violation))
             plan = _plan_of(bench, violation)
             if plan is not None and plan not in bench.found:
                 bench = replace(bench, found=(*bench.found, plan))
+                break
+            if judged >= CANDIDATES:
                 break
         if len(bench.found) == known:
             return None

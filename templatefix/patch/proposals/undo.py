@@ -88,6 +88,8 @@ def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
             seen.add(span)
             source = scene.template.text[slice(*span)]
             kept = scene.template.text[slice(*scene.template.outer_span(receiver))]
+            if isinstance(node, nodes.Filter):
+                kept += " | string"  # as the filter did, this takes what is missing for ''
             yield (Edit(span.start, span.end, kept),)
             variable = scene.variable(span) or (
                 scene.variable(scene.here_piece.span) if scene.here_piece else None
