@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from templatefix.chat.conversation import Scenario
 from templatefix.chat.given import Malformed, scenario_of
@@ -13,11 +13,24 @@ from templatefix.check import CheckOptions, check, sha256
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
 from templatefix.policy import policy_of
-from templatefix.source import ChatTemplate, SourceOptions, load_each
+from templatefix.render import SyntaxFault
+from templatefix.source import ChatTemplate, SourceOptions, load, load_each
 from templatefix.source.choice import MARKERS
 from templatefix.syntax import Unparsable, parse, reads_messages
 
-__all__ = ["CheckOptions", "SourceOptions", "check_target", "read_conversation"]
+if TYPE_CHECKING:  # a check imports nothing of the patcher
+    from templatefix.findings.repair import RepairReport
+    from templatefix.patch.repair import PatchOptions
+
+__all__ = [
+    "CheckOptions",
+    "SourceOptions",
+    "check_target",
+    "patch_target",
+    "patch_template",
+    "read_conversation",
+    "the_template",
+]
 
 
 def read_conversation(text: str, name: str) -> dict[str, Any]:
@@ -60,6 +73,63 @@ def check_target(
         else:
             reports.append(_check_one(loaded, options, scenario, alone and _named(target, loaded)))
     return reports
+
+
+def patch_target(
+    target: str,
+    source: SourceOptions,
+    options: PatchOptions,
+    stdin: IO[bytes] | None = None,
+) -> RepairReport:
+    """Repair the one template of a target; nothing is written.
+
+    Raises ``TargetError`` when the target holds several templates or none that can be used.
+    """
+    return patch_template(the_template(target, source, stdin), options)
+
+
+def the_template(
+    target: str, source: SourceOptions, stdin: IO[bytes] | None = None
+) -> ChatTemplate:
+    """The one template of a target. Raises ``TargetError`` like :func:`patch_target`."""
+    template = _the_one(target, load(target, source, stdin))
+    try:
+        reads = reads_messages(parse(template.text))
+    except (Unparsable, SyntaxFault) as fault:
+        raise _not_compiling(template, fault) from None
+    if not reads:
+        why = "not a chat template: it never reads messages"
+        raise TargetError(template.display, why, "name a chat template")
+    return template
+
+
+def patch_template(template: ChatTemplate, options: PatchOptions) -> RepairReport:
+    """Repair a template; nothing is written. Raises ``TargetError``."""
+    from templatefix.patch.repair import repair
+    from templatefix.patch.result import report_of
+
+    try:
+        return report_of(repair(template, options), options)
+    except (Unparsable, SyntaxFault) as fault:
+        raise _not_compiling(template, fault) from None
+
+
+def _not_compiling(template: ChatTemplate, fault: Unparsable | SyntaxFault) -> TargetError:
+    where = f"line {fault.line}: " if fault.line else ""
+    message = f"{where}{fault.message}"
+    return TargetError(template.display, message, "mend the template", "TF902")
+
+
+def _the_one(target: str, found: Sequence[ChatTemplate]) -> ChatTemplate:
+    if len(found) == 1:
+        return found[0]
+    files = list(dict.fromkeys(each.display for each in found))
+    if all(each.name for each in found):
+        names = ", ".join(str(each.name) for each in found)
+        raise TargetError(target, f"holds several templates: {names}", "pick with --template-name")
+    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+    listed = ", ".join(files[:5]) + more
+    raise TargetError(target, f"holds several templates: {listed}", "name one of them")
 
 
 def _named(target: str, loaded: ChatTemplate) -> bool:

@@ -25,6 +25,7 @@ from templatefix.errors import TargetError
 #: Name -> (module and attribute, help in one line): help must not import the commands.
 COMMANDS = {
     "check": ("templatefix.cli.check:check", "Find what makes a server lose its cached tokens."),
+    "patch": ("templatefix.cli.patch:patch", "Repair a template with the smallest proven change."),
     "explain": ("templatefix.cli.explain:explain", "Explain one rule, with examples."),
     "rules": ("templatefix.cli.rules:rules", "List the rules."),
 }

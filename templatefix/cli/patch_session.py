@@ -1,0 +1,222 @@
+"""A run of ``patch`` from what was asked to its exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import click
+
+from templatefix import __version__, api
+from templatefix.chat.present import PRESENTATION
+from templatefix.cli import patch_target_file as target_file
+from templatefix.cli.output import write_file, write_stdout
+from templatefix.cli.progress import progress
+from templatefix.findings.repair import RepairReport
+from templatefix.patch.edits import unified_diff
+from templatefix.patch.repair import PatchOptions
+from templatefix.policy import POLICIES
+from templatefix.render import PINNED_CLOCK, JinjaRenderer
+from templatefix.report.edition import Edition
+from templatefix.report.patch_json import patch_json
+from templatefix.report.patch_text import Delivery, flags, patch_text
+from templatefix.report.visible import visible
+from templatefix.source import ChatTemplate, SourceOptions
+from templatefix.source.options import STDIN
+from templatefix.source.reading import MAX_BYTES
+
+DONE, NOT_DONE = 0, 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of the command line, by their names there."""
+
+    target: str
+    out: str | None
+    in_place: bool
+    diff: bool
+    force: bool
+    policy: str
+    prefer_kwargs: bool
+    emit: str | None
+    report: str | None
+    kwargs: Mapping[str, Any] | None
+    tokenizer: str | None
+    chat_template: str | None
+    template_name: str | None
+    revision: str | None
+    offline: bool
+    block_size: int
+    reasoning_parser: str | None
+    tool_call_parser: str | None
+    max_examples: int
+    seed: int
+    quiet: bool
+    verbose: bool
+
+
+def run(asked: Asked) -> int:
+    """Repair the target, write what was asked for, and return the exit code.
+
+    All that can be known to fail is tried before the repair, which takes seconds.
+    Raises ``TargetError``; then nothing was written.
+    """
+    if asked.out is not None and asked.out != "-":
+        target_file.expect_writable(asked.out, force=asked.force)
+    if asked.report is not None:
+        target_file.expect_writable(asked.report, force=True)
+    given = _standard_input() if asked.target == STDIN else None
+    with progress(wanted=not asked.quiet) as shown:
+        shown.now(f"patching {asked.target}")
+        template = api.the_template(asked.target, _source(asked), _stream(given))
+        kept = target_file.kept(
+            template, emit=asked.emit, in_place=asked.in_place, given=given or b""
+        )
+        report = api.patch_template(template, _options(asked))
+    if asked.report is not None:
+        write_file(asked.report, _json(report))
+    if report.text is None:
+        _say(asked, report, Delivery("", None, _again(asked)))
+        return NOT_DONE
+    if asked.prefer_kwargs and report.flag_kwargs is not None:
+        write_stdout(visible(flags(report.flag_kwargs)) + "\n")
+        done = "nothing was written: these flags of the server do it as well"
+        serve = f"vllm serve {_model(asked, template)} {flags(report.flag_kwargs)}"
+        _say(asked, report, Delivery(done, serve, _again(asked)))
+        return DONE
+    content = kept.with_template(report.text)
+    if asked.diff:
+        return _diff(asked, report, kept, content)
+    written = asked.out
+    if asked.in_place:
+        written = kept.path
+        if content != kept.content:
+            kept.expect_unchanged()
+            write_file(written, content)
+    elif asked.out == "-":
+        write_stdout(target_file.for_stdout(content))
+    elif asked.out is not None:
+        target_file.expect_writable(asked.out, force=asked.force)
+        write_file(asked.out, content)
+    _say(asked, report, _delivery(asked, report, template, kept, written))
+    return DONE
+
+
+def _standard_input() -> bytes | None:
+    """What a template on standard input is read from, one byte more than is accepted."""
+    return None if sys.stdin is None else sys.stdin.buffer.read(MAX_BYTES + 1)
+
+
+def _stream(given: bytes | None) -> io.BytesIO | None:
+    return None if given is None else io.BytesIO(given)
+
+
+def _source(asked: Asked) -> SourceOptions:
+    return SourceOptions(
+        revision=asked.revision,
+        offline=asked.offline,
+        template_name=asked.template_name,
+        tokenizer=asked.tokenizer,
+        chat_template=asked.chat_template,
+    )
+
+
+def _options(asked: Asked) -> PatchOptions:
+    return PatchOptions(
+        policy=asked.policy,
+        kwargs=asked.kwargs,
+        block_size=asked.block_size,
+        max_examples=asked.max_examples,
+        seed=asked.seed,
+        reasoning_parser=asked.reasoning_parser,
+        tool_call_parser=asked.tool_call_parser,
+    )
+
+
+def _diff(asked: Asked, report: RepairReport, kept: target_file.Kept, content: str) -> int:
+    """Print what would change, as a patch that can be applied."""
+    difference = unified_diff(kept.content, content, kept.label.lstrip("/"))
+    write_stdout(target_file.for_stdout(difference))
+    done = "nothing was written" if difference else "nothing would change"
+    _say(asked, report, Delivery(done, None, _again(asked)))
+    return NOT_DONE if difference else DONE
+
+
+def _delivery(
+    asked: Asked,
+    report: RepairReport,
+    template: ChatTemplate,
+    kept: target_file.Kept,
+    written: str | None,
+) -> Delivery:
+    serve = None
+    if asked.out == "-":
+        done = "written to standard output"
+    elif asked.in_place and report.status == "unchanged":
+        done = f"{written} was left as it is"
+    else:
+        done = f"wrote {written}"
+    if kept.is_json:
+        done += "" if asked.in_place else "; it belongs into the model's directory"
+        if kept.overruled_by is not None:
+            done += f" ({kept.overruled_by} beside it takes precedence)"
+    else:
+        file = "FILE" if written in (None, "-") else shlex.quote(str(written))
+        serve = f"vllm serve {_model(asked, template)} --chat-template {file}"
+    return Delivery(done, serve, _again(asked))
+
+
+def _model(asked: Asked, template: ChatTemplate) -> str:
+    """What a server would be started with, where the target says so."""
+    named = target_file.names_a_model(asked.target)
+    return shlex.quote(asked.target) if named else "MODEL"
+
+
+def _again(asked: Asked) -> str:
+    """The command that repairs the same target under the other policy."""
+    other = next(policy for policy in POLICIES if policy != asked.policy)
+    words = ["templatefix", "patch", asked.target, "--policy", other]
+    kwargs = None if asked.kwargs is None else json.dumps(asked.kwargs)
+    for flag, value in (
+        ("--tokenizer", asked.tokenizer),
+        ("--chat-template", asked.chat_template),
+        ("--template-name", asked.template_name),
+        ("--revision", asked.revision),
+        ("--kwargs", kwargs),
+        ("--reasoning-parser", asked.reasoning_parser),
+        ("--tool-call-parser", asked.tool_call_parser),
+        ("--emit", asked.emit),
+        ("--out", asked.out),
+    ):
+        words += [flag, value] if value is not None else []
+    for flag, wanted in (
+        ("--in-place", asked.in_place),
+        ("--diff", asked.diff),
+        ("--force", asked.out not in (None, "-")),
+    ):
+        words += [flag] if wanted else []
+    return shlex.join(words)
+
+
+def _say(asked: Asked, report: RepairReport, delivery: Delivery) -> None:
+    text = patch_text(report, delivery, quiet=asked.quiet, verbose=asked.verbose)
+    if text:
+        click.echo(text, err=True, nl=False)
+
+
+def _json(report: RepairReport) -> str:
+    edition = Edition(__version__, PRESENTATION, JinjaRenderer.name, PINNED_CLOCK.isoformat())
+    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for library in ("jinja2", "tokenizers", "hypothesis"):
+        try:
+            versions[library] = version(library)
+        except PackageNotFoundError:
+            versions[library] = "unknown"
+    return patch_json(report, edition, versions)

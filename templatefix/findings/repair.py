@@ -1,0 +1,93 @@
+"""What came of repairing one template: the values that a report of it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+#: ``unchanged``: nothing breaks within the policy's scope; ``failed``: no candidate was good.
+RepairStatus = Literal["unchanged", "patched", "failed"]
+
+
+@dataclass(frozen=True)
+class ClauseOutcome:
+    """One clause of the contract: ``tried`` counts the inputs that it was judged on."""
+
+    clause: str
+    passed: bool
+    tried: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A candidate that was refused: its rung, the clause it broke, and what shows that.
+
+    ``conversation`` has the form that ``--conversation`` takes, where there is one.
+    """
+
+    rung: int
+    clause: str
+    message: str
+    conversation: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """A comparison of a core run that does not preserve; ``turn`` is the later request."""
+
+    code: str
+    run_id: str
+    turn: int
+    lost_tokens: int
+
+
+@dataclass(frozen=True)
+class Trade:
+    """What the repaired template costs and saves in one mode, over all its core runs.
+
+    ``requests`` counts those that come after another one. ``extra_context`` is how many tokens
+    their prompts grew by in all, ``saved_prefill`` how many fewer of their tokens a server has to
+    compute; both are negative where it is the other way round.
+    """
+
+    kwargs: Mapping[str, Any]
+    requests: int
+    extra_context: int
+    saved_prefill: int
+
+
+@dataclass(frozen=True)
+class RepairReport:
+    """The outcome for one template.
+
+    ``text`` is the template to serve, with the newlines of the original; None when the repair
+    failed. ``broken`` counts the core comparisons that broke within the policy's scope,
+    ``excluded`` those that still break because the policy leaves them alone. ``flag_kwargs`` are
+    the defaults that a server can be given instead of the changed template.
+    """
+
+    target: str
+    display: str
+    template_name: str | None
+    policy: str
+    block_size: int
+    status: RepairStatus
+    original_sha256: str
+    source: str
+    text: str | None = None
+    patched_sha256: str | None = None
+    tokenizer_source: str | None = None
+    tokenizer_approximate: bool = True
+    rung: int | None = None
+    changes: tuple[str, ...] = ()
+    flag_kwargs: Mapping[str, Any] | None = None
+    clauses: tuple[ClauseOutcome, ...] = ()
+    seed: int = 0
+    examples: int = 0
+    broken: int = 0
+    excluded: int = 0
+    remaining: tuple[Remaining, ...] = ()
+    trades: tuple[Trade, ...] = ()
+    refusals: tuple[Refusal, ...] = ()

@@ -1,0 +1,85 @@
+"""The JSON report of a repair, version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from templatefix.findings.repair import Refusal, RepairReport
+from templatefix.report.edition import Edition
+from templatefix.report.json_report import to_json
+
+SCHEMA_VERSION = 1
+
+
+def patch_json(report: RepairReport, edition: Edition, versions: Mapping[str, str]) -> str:
+    """The document as text that ends in a newline.
+
+    ``versions`` are those of the libraries that the proof rests on.
+    """
+    document: dict[str, Any] = {
+        "schema": SCHEMA_VERSION,
+        "tool_version": edition.tool_version,
+        "presentation": edition.presentation,
+        "renderer": edition.renderer,
+        "clock": edition.clock,
+        "versions": dict(versions),
+        "target": report.target,
+        "file": report.display,
+        "template_name": report.template_name,
+        "policy": report.policy,
+        "block_size": report.block_size,
+        "tokenizer": {
+            "source": report.tokenizer_source,
+            "approximate": report.tokenizer_approximate,
+        },
+        "status": report.status,
+        "original_sha256": report.original_sha256,
+        "patched_sha256": report.patched_sha256,
+        "rung": report.rung,
+        "changes": list(report.changes),
+        "kwargs": report.flag_kwargs,
+        "contract": {
+            "clauses": [
+                {
+                    "clause": each.clause,
+                    "passed": each.passed,
+                    "tried": each.tried,
+                    "notes": list(each.notes),
+                }
+                for each in report.clauses
+            ],
+            "seed": report.seed,
+            "examples": report.examples,
+        },
+        "core_breaks": {"before": report.broken, "excluded_by_policy": report.excluded},
+        "remaining": [
+            {
+                "code": each.code,
+                "run_id": each.run_id,
+                "turn": each.turn,
+                "lost_tokens": each.lost_tokens,
+            }
+            for each in report.remaining
+        ],
+        "trades": [
+            {
+                "kwargs": each.kwargs,
+                "requests": each.requests,
+                "extra_context_tokens": each.extra_context,
+                "saved_prefill_tokens": each.saved_prefill,
+            }
+            for each in report.trades
+        ],
+        "attempts_refused": [_refusal(each) for each in report.refusals],
+    }
+    return to_json(document) + "\n"
+
+
+def _refusal(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "rung": refusal.rung,
+        "clause": refusal.clause,
+        "message": refusal.message,
+        "conversation": refusal.conversation,
+    }

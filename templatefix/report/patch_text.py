@@ -1,0 +1,159 @@
+"""What ``patch`` says about a repair, for people; it goes to stderr, beside the template."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from templatefix.findings.repair import Refusal, Remaining, RepairReport, Trade
+from templatefix.report.json_report import to_json
+from templatefix.report.text import kwargs_text
+from templatefix.report.visible import visible
+
+_RUNGS = {
+    1: "the default of a kwarg",
+    2: "conditions widened",
+    3: "outputs edited",
+    4: "the branch for answers rebuilt",
+    5: "the original folded into a macro",
+}
+_LONGEST_CONVERSATION = 20_000
+_MOST_TRADES, _MOST_KINDS = 4, 5
+_SHELL_FLAG = "--default-chat-template-kwargs"
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What became of the text: ``done`` says where it is, ``serve`` is the command that uses it
+    (None where there is none to give), ``other_policy`` the one that repairs what is left."""
+
+    done: str
+    serve: str | None
+    other_policy: str
+
+
+def flags(kwargs: Mapping[str, Any]) -> str:
+    """The flags of a server that set a template's defaults, quoted for a shell."""
+    return f"{_SHELL_FLAG} {shlex.quote(to_json(kwargs, indent=None))}"
+
+
+def patch_text(report: RepairReport, delivery: Delivery, *, quiet: bool, verbose: bool) -> str:
+    """Lines of printable text, each with its end; none where there is nothing to say.
+
+    ``quiet`` leaves what went wrong, and what still breaks.
+    """
+    lines: list[str] = []
+    if report.status == "failed":
+        lines += _failed(report)
+    elif not quiet:
+        lines += _success(report, delivery)
+    if verbose:
+        lines += _particulars(report)
+    if report.excluded:
+        lines.append(
+            f"{report.excluded} core comparisons still lose tokens, which {report.policy} leaves "
+            f"as they are: {delivery.other_policy}"
+        )
+    return "".join(f"{visible(line)}\n" for line in lines)
+
+
+def _name(report: RepairReport) -> str:
+    return report.display + (f"[{report.template_name}]" if report.template_name else "")
+
+
+def _success(report: RepairReport, delivery: Delivery) -> list[str]:
+    if report.status == "unchanged":
+        lines = [f"{_name(report)}: unchanged: under {report.policy} there is nothing to repair"]
+    else:
+        rung = f"rung {report.rung}: {_RUNGS.get(report.rung or 0, 'edited')}"
+        lines = [
+            f"{_name(report)}: repaired under {report.policy} ({rung})",
+            *(f"  {change}" for change in report.changes),
+            f"  {report.broken} core comparisons lost tokens before, none of them does now",
+            f"  proof: {_proof(report)}",
+            *_trades(report),
+        ]
+    if report.tokenizer_approximate:
+        lines.append("  tokens are counted by a stand-in: --tokenizer names the model's own")
+    lines.append(f"  {delivery.done}")
+    if delivery.serve is not None:
+        lines.append(f"  serve it: {delivery.serve}")
+    return lines
+
+
+def _proof(report: RepairReport) -> str:
+    clauses = ", ".join(f"{each.clause} {each.tried}" for each in report.clauses)
+    generated = f"{report.examples} generated conversations among them (seed {report.seed})"
+    return f"the contract holds on every input tried: {clauses}; {generated}"
+
+
+def _trades(report: RepairReport) -> list[str]:
+    telling = [each for each in report.trades if each.extra_context or each.saved_prefill]
+    shown = sorted(telling, key=lambda each: -each.saved_prefill)[:_MOST_TRADES]
+    lines = [f"  {_trade(each, report)}" for each in shown]
+    if len(telling) > len(shown):
+        lines.append(f"  ({len(telling) - len(shown)} more modes: see --report)")
+    return lines
+
+
+def _trade(trade: Trade, report: RepairReport) -> str:
+    about = "~" if report.tokenizer_approximate else ""
+    extra, saved = trade.extra_context / trade.requests, trade.saved_prefill / trade.requests
+    mode = kwargs_text(trade.kwargs) or "default mode"
+    return (
+        f"{mode}: {about}{extra:+.1f} context tokens and {about}{-saved:+.1f} prefilled tokens a "
+        f"request (mean of {trade.requests}, blocks of {report.block_size})"
+    )
+
+
+def _failed(report: RepairReport) -> list[str]:
+    lines = [
+        f"{_name(report)}: not repaired under {report.policy}: {report.broken} core comparisons "
+        "lose tokens, and nothing was written"
+    ]
+    if report.refusals:
+        lines += _refused(report.refusals[-1], "last attempt: ")
+    else:
+        lines.append(f"  no rung has a candidate for: {_kinds(report)}")
+    return lines
+
+
+def _refused(refusal: Refusal, label: str = "") -> list[str]:
+    lines = [f"  {label}rung {refusal.rung} breaks {refusal.clause}: {refusal.message}"]
+    if refusal.conversation is not None:
+        document = to_json(refusal.conversation, indent=None)
+        if len(document) > _LONGEST_CONVERSATION:
+            return [*lines, "  conversation: too long to show; --report has it"]
+        lines += ["  conversation that shows it (for --conversation):", f"  {document}"]
+    return lines
+
+
+def _kinds(report: RepairReport) -> str:
+    """The codes that are left, each with how often and one place."""
+    first: dict[str, Remaining] = {}
+    for each in report.remaining:
+        first.setdefault(each.code, each)
+    counts = Counter(each.code for each in report.remaining)
+    kinds = [
+        f"{code} ({counts[code]}x, as in {each.run_id}, request {each.turn})"
+        for code, each in first.items()
+        if not (code == "TF102" and report.policy == "lossless")
+    ]
+    return ", ".join(kinds[:_MOST_KINDS]) or "what breaks"
+
+
+def _particulars(report: RepairReport) -> list[str]:
+    """For ``--verbose``: the attempts, the notes of the clauses and the hashes."""
+    lines = []
+    earlier = report.refusals[:-1] if report.status == "failed" else report.refusals
+    for refusal in earlier:
+        lines += _refused(refusal, "refused: ")
+    for clause in report.clauses:
+        lines += [f"  {clause.clause}: {note}" for note in clause.notes]
+    lines.append(f"  original sha256 {report.original_sha256}")
+    if report.patched_sha256 is not None:
+        lines.append(f"  patched sha256 {report.patched_sha256}")
+    return lines
