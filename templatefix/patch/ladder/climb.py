@@ -17,7 +17,7 @@ from templatefix.replay.run import Plan
 
 #: States kept from one step to the next, steps, proposals looked at for one state, and plans on
 #: which proposals are judged before a state is driven through all of them.
-WIDTH, STEPS, PROPOSALS, SAMPLE = 4, 7, 80, 8
+WIDTH, STEPS, PROPOSALS, SAMPLE = 4, 7, 100, 8
 
 #: A condition that is cut off reads worse than one that is widened: what that counts in characters.
 HARD = 150

@@ -143,25 +143,35 @@ def _follows_newline(scene: Scene, node: nodes.Node) -> bool:
 
 
 def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
-    """A field without the newlines that a parser leaves around it and the template prints itself.
+    """A field without what the server's parser left around the text that the model meant.
 
-    Exactly those: newlines that the model wrote beyond them stay.
+    Exactly that: whitespace that the model wrote beyond it stays.
     """
-    written, base, stream = scene.written, scene.base, scene.stream
-    if written is None:
+    written, base, answer = scene.written, scene.base, scene.answered.answer
+    if written is None or answer is None:
         return
     chained = source if source.isidentifier() or source.endswith(")") else f"({source})"
     if written.reasoning is not None and scene.at <= base + written.reasoning[1]:
-        # What the prompt printed itself is no part of what the parser returns.
-        lead = _trailing_newlines(written.text[: written.reasoning[0]])
-        tail = _leading_newlines(stream[base + written.reasoning[1] :])
+        lead, tail = _around(written.text[slice(*written.reasoning)], answer.reasoning)
         without = _cut(chained, lead, front=True)
         yield _cut(f"({without})" if lead else without, tail, front=False)
     elif written.content is not None:
-        gap = _trailing_newlines(stream[: base + written.content[0]])
+        gap, _ = _around(written.text[slice(*written.content)], answer.content)
+        printed = scene.stream[: base + written.content[0]]
+        # Where nothing was left before this content, the layout's own newlines may be elsewhere.
+        gap = gap or printed[len(printed.rstrip("\n")) :]
         if gap:
-            test = f"{variable}.reasoning_content and {chained}.startswith({literal(gap)})"
-            yield f"{chained}[{len(gap)}:] if {test} else {source}"
+            begins = f"{chained}.startswith({literal(gap)})"
+            for test in (f"{variable}.reasoning_content and {begins}", begins):
+                yield f"{chained}[{len(gap)}:] if {test} else {source}"
+
+
+def _around(meant: str, returned: str | None) -> tuple[str, str]:
+    """The whitespace before and after a meant text in the field that the parser returned."""
+    before, found, after = (returned or "").partition(meant)
+    if not found or before.strip() or after.strip():
+        return "", ""
+    return before, after
 
 
 def _cut(source: str, newlines: str, *, front: bool) -> str:
@@ -171,14 +181,6 @@ def _cut(source: str, newlines: str, *, front: bool) -> str:
         ("startswith", f"[{len(newlines)}:]") if front else ("endswith", f"[:-{len(newlines)}]")
     )
     return f"{source}{part} if {source}.{method}({literal(newlines)}) else {source}"
-
-
-def _trailing_newlines(text: str) -> str:
-    return text[len(text.rstrip("\n")) :]
-
-
-def _leading_newlines(text: str) -> str:
-    return text[: len(text) - len(text.lstrip("\n"))]
 
 
 def _where_printed(scene: Scene, changed: Span, variable: str) -> Iterator[Edit]:
