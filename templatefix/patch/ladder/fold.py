@@ -18,8 +18,9 @@ _KEEPS = "Reasoning that a client replays is rendered where it was generated."
 def candidates(bench: Bench) -> Iterator[Candidate]:
     """Folds without a failure on the bench; the best one there is if all have some.
 
-    Showing tools and instructions to the original once, with the first question, costs least;
-    the others are for templates that need them with every piece, or print them with the last.
+    Showing tools and instructions to the original once, with the first question, costs least; the
+    others are for templates that number tool results, need the tools with every piece, or print
+    the instructions with the last question.
     """
     best: tuple[int, Candidate] | None = None
     for shape in _shapes(bench):
@@ -38,6 +39,7 @@ def candidates(bench: Bench) -> Iterator[Candidate]:
 def _shapes(bench: Bench) -> Iterator[Shape]:
     shape = shape_of(bench)
     yield shape
+    yield replace(shape, remembers=True)
     yield replace(shape, tools=True)
     yield shape_of(bench, system=False)
 

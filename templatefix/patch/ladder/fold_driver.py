@@ -31,27 +31,27 @@ AFTER = """{{ '' }}{%- endmacro -%}
 {%- endmacro %}
 
 {#- A text with a value in the place of a mark. A server's parser may have left the whitespace
-    around the mark in the value: then it is not printed twice. #}
-{%- macro fold_filled(fold_text, fold_mark, fold_value, fold_parsed) %}
+    before the mark (`led`) or after it (`trailed`) in the value: then it is not printed twice. #}
+{%- macro fold_filled(fold_text, fold_mark, fold_value, fold_led, fold_trailed) %}
     {%- set fold_pieces = fold_text.split(fold_mark, 1) %}
     {%- if fold_pieces | length == 1 %}
         {{- fold_text }}
     {%- else %}
         {%- set fold_before = fold_pieces[0] %}
         {%- set fold_after = fold_pieces[1] %}
-        {%- if fold_parsed
+        {%- if fold_led
                 and fold_value[:1] in ['\\n', ' '] and fold_before[-1:] in ['\\n', ' '] %}
             {%- set fold_space = fold_before[fold_before.rstrip() | length:] %}
             {%- if fold_value.startswith(fold_space)
-                    or (fold_space[0] == '\\n' and fold_value[0] == '\\n') %}
+                    or (not fold_space.strip('\\n') and fold_value[0] == '\\n') %}
                 {%- set fold_before = fold_before.rstrip() %}
             {%- endif %}
         {%- endif %}
-        {%- if fold_parsed
+        {%- if fold_trailed
                 and fold_value[-1:] in ['\\n', ' '] and fold_after[:1] in ['\\n', ' '] %}
             {%- set fold_space = fold_after[:fold_after | length - fold_after.lstrip() | length] %}
             {%- if fold_value.endswith(fold_space)
-                    or (fold_space[0] == '\\n' and fold_value[-1] == '\\n') %}
+                    or (not fold_space.strip('\\n') and fold_value[-1] == '\\n') %}
                 {%- set fold_after = fold_after.lstrip() %}
             {%- endif %}
         {%- endif %}
@@ -66,9 +66,9 @@ CALLS = """
 {%- macro fold_spelled(fold_calls, fold_middle, fold_next, fold_end) %}
     {%- for fold_call in fold_calls %}
         {%- set fold_call = fold_call.function or fold_call %}
-        {{- fold_call.name + fold_middle }}
-        {{- fold_call.arguments if fold_call.arguments is string
-            else fold_call.arguments | tojson }}
+        {%- set fold_given = fold_call.arguments or {} %}
+        {{- fold_call.name ~ fold_middle }}
+        {{- fold_given if fold_given is string else fold_given | tojson }}
         {{- fold_end if loop.last else fold_next }}
     {%- endfor %}
 {%- endmacro %}
@@ -126,9 +126,31 @@ MOVING = """\
                 {#- What the original prints in history does not go on from here: the answer is
                     printed as a last one, without a generation prompt. #}
                 {%- set fold_turn.generated = true %}
+                {%- set fold_turn.silent = true %}
                 {%- set fold_prompt = fold_original(fold_seen, false, fold_at.tools@MODE@) %}
                 {%- set fold_marked = fold_silent %}
                 {%- set fold_thought = '' %}
+            {%- endif %}
+"""
+
+#: Where whitespace after reasoning is not known to be written if nothing follows it.
+TRIMMING = """\
+                {%- if fold_thought and not (fold_words or fold_calls) %}
+                    {%- set fold_turn.said = fold_turn.said.rstrip() %}
+                {%- endif %}
+"""
+
+#: Where tool results are printed in another way after earlier ones.
+REMEMBERING = """\
+            {%- set fold_results = fold_new | selectattr('role', 'equalto', 'tool') | list %}
+            {%- if fold_results and fold_at.opening[-1].role == 'user' %}
+                {#- From now on the original sees tool results after others. #}
+                {%- set fold_at.opening = fold_at.opening + [fold_at.prior] %}
+                {%- for fold_result in fold_results %}
+                    {%- set fold_at.opening = fold_at.opening
+                        + [dict(fold_result, content=fold_result.content[:1])] %}
+                {%- endfor %}
+                {%- set fold_at.known = none %}
             {%- endif %}
 """
 
@@ -174,7 +196,7 @@ DRIVER = """
     {%- set fold_at.tools = tools %}
     {%- set fold_ends = fold_at.answers + [messages | length] %}
     {%- for fold_index in fold_ends %}
-        {%- set fold_turn = namespace(generated=true, said='') %}
+        {%- set fold_turn = namespace(generated=true, silent=false, said='') %}
         {%- set fold_new = messages[fold_at.since:fold_index] %}
         {%- set fold_seen = fold_at.opening + [fold_at.prior] if fold_at.prior else [] %}
         {%- set fold_seen = fold_seen + fold_new %}
@@ -243,17 +265,18 @@ DRIVER = """
                 {#- The answer. #}
 @ALONE@                {%- set fold_view = fold_original(
                     fold_seen + [fold_marked], false, fold_at.tools@MODE@) %}
-@VIEW@@EARLY@@LASTS@                {%- if fold_thought %}
+@VIEW@@EARLY@@TRIMMING@@LASTS@                {%- if fold_thought %}
                     {%- set fold_turn.said = fold_filled(
-                        fold_turn.said, fold_reasoning, fold_thought, true) %}
+                        fold_turn.said, fold_reasoning, fold_thought, true, true) %}
                 {%- endif %}
-                {{- fold_filled(fold_turn.said, fold_content, fold_words, @PARSED@) }}
+                {{- fold_filled(fold_turn.said, fold_content, fold_words,
+                    @PARSED@, @PARSED@ and not fold_calls) }}
                 {%- set fold_at.told = [] %}
             {%- elif not fold_goes_on %}
                 {%- set fold_at.before = fold_seen %}
                 {%- set fold_at.told = [fold_bare] %}
             {%- endif %}
-            {%- set fold_given = dict(fold_bare, content=
+@REMEMBERING@            {%- set fold_given = dict(fold_bare, content=
                 [{'type': 'text', 'text': fold_prior}] if fold_parts else fold_prior) %}
             {%- if fold_given != fold_at.prior@SWITCHED@ %}
                 {%- set fold_at.prior = fold_given %}

@@ -55,7 +55,7 @@ def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[Rule, ...]:
     speaker = Speaker(bench)
     for place in places:
         for fields in product(_ANY, _ANY, _ANY, _ANY):
-            if not (fields[1] or fields[2]) or (fields[3] and not fields[2]):
+            if not any(fields) or (fields[3] and not fields[2]):
                 continue
             if fields[2] and not place.tools:
                 continue
@@ -93,7 +93,7 @@ def _case(speaker: Speaker, place: Place, fields: _Fields) -> _Case | None:
 
 def _swap(shown: str, written: str, fields: _Fields) -> _Change | None:
     """The change at the start of ``shown`` that makes it begin with ``written``."""
-    anchor = CONTENT if fields[1] and CONTENT in shown else _LEAF
+    anchor = CONTENT if fields[1] and CONTENT in shown else _LEAF if fields[2] else REASONING
     if anchor not in shown:
         return None
     before, after = shown.partition(anchor)[0], written.partition(anchor)[0]

@@ -33,6 +33,7 @@ def shape_of(bench: Bench, *, system: bool = True) -> Shape:
         system=system,
         thinking=_thinking(bench),
         drops=bench.policy == "lossless",
+        trims=_trims(bench, found),
         moves=_moves(bench, found),
         refuses="raise_exception" in bench.subject.template.text,
     )
@@ -79,22 +80,48 @@ def _endings(bench: Bench, found: list[Place]) -> tuple[str, ...]:
     return tuple(endings)
 
 
-def _moves(bench: Bench, found: list[Place]) -> bool:
-    """Whether a question is printed in another way once an answer and a question follow."""
+def _moves(bench: Bench, found: list[Place]) -> str:
+    """What introduces an answer, where a question is printed in another way once one follows.
+
+    Empty where questions stay as they are.
+    """
     speaker = Speaker(bench)
-    views = (
-        (place, speaker.view(place, Answer(None, CONTENT), GREETING))
-        for place in found
-        if place.messages[-1]["role"] == "user"
-    )
-    return any(view and not view.startswith(place.bare) for place, view in views)
+    for place in found:
+        asked = place.messages[-1]
+        if asked["role"] != "user" or not isinstance(asked["content"], str):
+            continue
+        view = speaker.view(place, Answer(None, CONTENT), GREETING)
+        if not view or view.startswith(place.bare):
+            continue
+        end = place.bare.rpartition(asked["content"])[2]
+        for shown in (view, speaker.view(place, Answer(None, CONTENT))):
+            lead = shown.partition(CONTENT)[0].rpartition(asked["content"])[2]
+            if lead.startswith(end) and lead != end:
+                return lead[len(end) :]
+    return ""
+
+
+def _trims(bench: Bench, found: list[Place]) -> bool:
+    """Whether whitespace ends an answer of nothing but reasoning, and no model writes it."""
+    speaker = Speaker(bench)
+    for place in found:
+        view = speaker.view(place, Answer(REASONING, None)).partition(REASONING)[2]
+        written = speaker.written(place, Answer(REASONING, None)) or ""
+        if view != view.rstrip() and view.rstrip() == written.partition(REASONING)[2].rstrip():
+            return True
+    return False
 
 
 def _early(bench: Bench, found: list[Place]) -> bool:
-    """Whether the model writes a newline before it opens its reasoning."""
+    """Whether the model writes a newline before it opens reasoning that is parsed as reasoning."""
     speaker = Speaker(bench)
-    texts = (speaker.written(place, Answer(REASONING, CONTENT)) for place in found)
-    return any(text is not None and text.startswith("\n") for text in texts)
+    for place in found:
+        lead = (speaker.written(place, Answer(REASONING, CONTENT)) or "").partition(REASONING)[0]
+        parsed = speaker.replayed(place, Answer(REASONING, CONTENT)).reasoning or ""
+        inside = lead[len(lead.rstrip()) :]
+        if lead.strip() and lead[0] == "\n" and parsed.startswith("\n" + inside + REASONING):
+            return True
+    return False
 
 
 def _thinking(bench: Bench) -> tuple[str, str] | None:

@@ -47,8 +47,10 @@ class Shape:
     the tools are shown to the original with every piece, not with the first only; ``system``: so
     are the instructions. ``thinking`` is a kwarg and the expression for its value that turns
     thinking on. ``drops``: reasoning stays dropped where the original drops it. ``refuses``: the
-    original may refuse a conversation. ``moves``: it prints a question in another way once an
-    answer and another question follow.
+    original may refuse a conversation. ``moves`` introduces an answer where a question is
+    printed in another way once one follows. ``trims``: an answer of nothing but reasoning ends
+    without the whitespace that the original prints. ``remembers``: tool results are shown to the
+    original after others, as all but the first are.
     """
 
     silent: str = "true"
@@ -64,7 +66,9 @@ class Shape:
     thinking: tuple[str, str] | None = None
     drops: bool = False
     refuses: bool = False
-    moves: bool = False
+    moves: str = ""
+    trims: bool = False
+    remembers: bool = False
 
 
 def folded(original: str, shape: Shape) -> str:
@@ -111,6 +115,8 @@ def _filled(text: str, shape: Shape) -> str:
             "@SILENTLY@",
             "            {%- set fold_silent = fold_marked %}\n" if shape.moves else "",
         ),
+        ("@TRIMMING@", driver.TRIMMING if shape.trims else ""),
+        ("@REMEMBERING@", driver.REMEMBERING if shape.remembers else ""),
         ("@ALONE@", "" if shape.system else driver.ALONE),
         ("@EARLY@", driver.EARLY if shape.early else ""),
         ("@VIEW@", _view(shape)),
@@ -166,8 +172,15 @@ def _view(shape: Shape) -> str:
         view: [rule for rule in shape.rules if rule.view == view]
         for view in ("extends", "follows", "unusable")
     }
-    lines = [
-        "{%- if fold_view.startswith(fold_prompt) %}",
+    lines = []
+    if shape.moves:
+        lead = literal(shape.moves)
+        lines += [
+            "{%- if fold_turn.silent and not fold_view.startswith(fold_prompt) %}",
+            f"    {{%- set fold_turn.said = {lead} + fold_view.split({lead})[-1] %}}",
+        ]
+    lines += [
+        f"{{%- {'elif' if shape.moves else 'if'} fold_view.startswith(fold_prompt) %}}",
         "    {%- set fold_turn.said = fold_view[fold_prompt | length:] %}",
         *("    " + line for line in _rules(of["extends"])),
         "{%- else %}",
@@ -179,6 +192,8 @@ def _view(shape: Shape) -> str:
             "    {%- if fold_view.startswith(fold_plain) %}",
             *("        " + line for line in _rules(of["follows"]) or ["{#- As it is. #}"]),
             "    {%- else %}",
+            "        {%- set fold_turn.said = (fold_reasoning if fold_thought else '')",
+            "            + (fold_content if fold_words else '') %}",
             *("        " + line for line in _rules(of["unusable"])),
             "    {%- endif %}",
         ]

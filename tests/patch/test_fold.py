@@ -1,0 +1,295 @@
+"""A fold only ever appends, and leaves to the original all that it need not touch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from templatefix.chat.battery import TOOLS
+from templatefix.chat.server import Server
+from templatefix.check import CheckOptions, prepare
+from templatefix.check.runs import modes_of
+from templatefix.patch.bench import Bench
+from templatefix.patch.ladder.fold import candidates
+from templatefix.patch.ladder.fold_text import Shape, folded
+from templatefix.render import Crashed, JinjaRenderer, Refused, RenderRequest
+from templatefix.render.trace import Trace, trace
+from templatefix.replay.run import Plan, replay
+from templatefix.source import ChatTemplate
+from tests.corpus import Entry, corpus_entries
+from tests.example import EXAMPLE
+from tests.subjects import STOP, branches, template
+
+POLICIES = ("lossless", "keep-reasoning")
+ORIGINAL = (EXAMPLE / "chat_template.jinja").read_text("utf-8")
+
+#: Never prints reasoning, though its generation prompt opens a block for it.
+STRIPS = branches(
+    "{%- set text = message.content.split('</think>')[-1] | trim %}"
+    "{{- '<|im_start|>assistant\\n' + text + '<|im_end|>\\n' }}",
+    "{{- '<think>\\n' }}",
+)
+#: Prints an empty block before a last answer only, and refuses a role that it does not know.
+STRICT = (
+    "{%- for message in messages %}\n"
+    "{%- if message.role not in ['system', 'user', 'assistant'] %}\n"
+    "{{- raise_exception('who is ' + message.role + '?') }}\n"
+    "{%- endif %}\n"
+    "{{- '<|im_start|>' + message.role + '\\n' }}\n"
+    "{%- if message.role == 'assistant' and loop.last %}{{- '<think>\\n\\n</think>\\n\\n' }}"
+    "{% endif %}\n"
+    "{{- message.content + '<|im_end|>\\n' }}\n"
+    "{%- endfor %}\n"
+    "{%- if add_generation_prompt %}"
+    "{{- '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}{% endif %}"
+)
+#: Prints a last answer with another end than one in history, and the clock's names for things.
+ENDS = (
+    "{%- set fold_at = 'a name of its own' %}\n"
+    "{%- for message in messages %}\n"
+    "{%- generation %}{{- '<|im_start|>' + message.role + '\\n' }}{% endgeneration %}\n"
+    "{%- if message.role == 'assistant' and not loop.last %}\n"
+    "{{- message.content | trim + '<|im_end|>\\n' }}\n"
+    "{%- else %}\n"
+    "{{- message.content + ('<|im_end|>' if message.role == 'assistant' else '<|im_end|>\\n') }}\n"
+    "{%- endif %}\n"
+    "{%- endfor %}\n"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}"
+)
+OWN = {"strips": STRIPS, "strict": STRICT, "ends": ENDS, "example": ORIGINAL}
+
+
+@lru_cache(maxsize=16)
+def bench(name: str, policy: str) -> Bench:
+    subject = prepare(template(OWN[name]), CheckOptions())
+    return Bench(subject, modes_of(subject, CheckOptions()), policy, 16)
+
+
+@lru_cache(maxsize=16)
+def fold(name: str, policy: str) -> str:
+    return next(candidates(bench(name, policy))).text
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def answer(text: str, reasoning: str | None = None, **more: Any) -> dict[str, Any]:
+    said = {"role": "assistant", "content": text, **more}
+    return said if reasoning is None else {**said, "reasoning": reasoning}
+
+
+def prompt(server: Server, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
+    return server.prompt(messages, None, kwargs)
+
+
+def outcome(server: Server, messages: Sequence[Mapping[str, Any]], generation: bool) -> str:
+    try:
+        return server.prompt(messages, None, {}, generation_prompt=generation)
+    except (Refused, Crashed) as fault:
+        return f"{type(fault).__name__}: {fault}"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", OWN)
+def test_preserves_every_stream_of_the_bench(name: str, policy: str) -> None:
+    its = bench(name, policy)
+    if policy == "keep-reasoning":
+        assert its.original.failures, "nothing to repair"
+    trial = its.trial(fold(name, policy))
+    assert trial.fault is None
+    assert trial.failures == ()
+    assert trial.comparisons == its.original.comparisons
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", OWN)
+def test_leaves_conversations_without_an_answer_alone(name: str, policy: str) -> None:
+    its = bench(name, policy)
+    folded_server = its.server(fold(name, policy))
+    system = {"role": "system", "content": "Be brief."}
+    for messages in ([user("Hello")], [system, user("Hello")], [user("One"), user("Two")]):
+        for kwargs in its.modes.sweep:
+            for tools in (None, TOOLS):
+                for generation in (True, False):
+                    shown = [
+                        server.prompt(messages, tools, kwargs, generation_prompt=generation)
+                        for server in (its.subject.server, folded_server)
+                    ]
+                    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("generation", [True, False])
+def test_refuses_what_the_original_refuses_in_its_words(generation: bool) -> None:
+    its = bench("strict", "lossless")
+    folded_server = its.server(fold("strict", "lossless"))
+    stranger = {"role": "stranger", "content": "?"}
+    for messages in (
+        [stranger],
+        [user("Hello"), stranger],
+        [user("Hello"), answer("Hi."), stranger],
+        [user("Hello"), stranger, answer("Hi."), user("And?")],
+    ):
+        told = outcome(its.subject.server, messages, generation)
+        assert told == "Refused: who is stranger?"
+        assert outcome(folded_server, messages, generation) == told
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", OWN)
+def test_renders_what_the_original_renders(name: str, policy: str) -> None:
+    its = bench(name, policy)
+    folded_server = its.server(fold(name, policy))
+    for messages in (
+        [answer("First."), user("Why?")],
+        [user("Hello"), answer("One."), answer("Two."), user("Why?")],
+        [user("Hello"), answer("Hi.")],
+        [user("Hello"), answer(""), user("Well?")],
+        [user("Hello"), answer("  "), user("Well?")],
+        [user("Hello"), answer("Hi."), {"role": "system", "content": "Sh."}, user("Well?")],
+        [user("Hello"), answer("Hi."), user("One"), user("Two")],
+    ):
+        for generation in (True, False):
+            shown = outcome(folded_server, messages, generation)
+            assert not shown.startswith(("Refused", "Crashed"))
+            assert "Zq9" not in shown
+            assert all(message["content"].strip() in shown for message in messages)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_loses_no_tool_call(policy: str) -> None:
+    function = {"name": "get_forecast", "arguments": json.dumps({"place": "Porto"})}
+    call = {"id": "call_1", "type": "function", "function": function}
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "It stays dry."}
+    server = bench("example", policy).server(fold("example", policy))
+    messages = [user("Rain?"), answer("", "Look.", tool_calls=[call]), result]
+    for tail in ([], [answer("No rain.", "Dry."), user("Thanks.")]):
+        shown = server.prompt([*messages, *tail], TOOLS, {})
+        assert shown.count('{"name": "get_forecast", "arguments": {"place": "Porto"}}') == 1
+        assert shown.count("It stays dry.") == 1
+
+
+def test_keeps_the_text_that_was_generated_from_raw_and_from_stripped_fields() -> None:
+    server = bench("example", "keep-reasoning").server(fold("example", "keep-reasoning"))
+
+    def past(text: str, reasoning: str) -> str:
+        shown = prompt(server, [user("Hello"), answer(text, reasoning), user("And?")])
+        return shown.partition("<|im_start|>assistant\n")[2].partition("<|im_end|>")[0]
+
+    canonical = "<think>\nSo.\n</think>\n\nHi."
+    assert past("Hi.", "So.") == canonical
+    assert past("\n\nHi.", "\nSo.\n") == canonical
+    assert past("\nHi.", "\nSo.\n") == "<think>\nSo.\n</think>\nHi."
+    assert past("\n\n\nHi.", "\n\nSo.\n") == "<think>\n\nSo.\n</think>\n\n\nHi."
+    assert past("\n\n  Hi.", "\n  So.\n\n") == "<think>\n  So.\n\n</think>\n\n  Hi."
+
+
+def test_writes_reasoning_that_the_original_never_prints() -> None:
+    server = bench("strips", "keep-reasoning").server(fold("strips", "keep-reasoning"))
+    shown = prompt(server, [user("Hello"), answer("Hi.", "So."), user("And?")])
+    assert "<|im_start|>assistant\n<think>\nSo.\n</think>\n\nHi.<|im_end|>" in shown
+
+
+def test_drops_under_lossless_the_reasoning_that_the_original_drops() -> None:
+    its = bench("example", "lossless")
+    server = its.server(fold("example", "lossless"))
+    messages = [user("Hello"), answer("Hi.", "So."), user("And?")]
+    assert prompt(server, messages) == prompt(its.subject.server, messages)
+    assert "So." in server.prompt(messages[:2], None, {}, generation_prompt=False)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["strips", "example"])
+def test_shows_a_client_that_drops_reasoning_what_it_saw_before(name: str, policy: str) -> None:
+    its = bench(name, policy)
+    server = its.server(fold(name, policy))
+    compared = 0
+    for run in its.original.runs:
+        if not any(request.answer and request.answer.reasoning for request in run.requests):
+            continue
+        plan = Plan(run.plan.scenario, run.plan.kwargs, "reasoning-dropping", run.plan.replay)
+        before = replay(plan, its.subject.author, its.subject.encoder, 16)
+        after = replay(plan, its.subject.author, its.subject.encoder, 16, server)
+        for was, now in zip(before.requests, after.requests, strict=True):
+            assert now.prompt == was.prompt
+            compared += 1
+    assert compared > 10
+
+
+def test_reasoning_stays_where_it_was_generated_when_thinking_is_switched_off() -> None:
+    its = bench("example", "keep-reasoning")
+    server = its.server(fold("example", "keep-reasoning"))
+    messages = [user("Hello"), answer("Hi.", "So."), user("And?")]
+    stream = prompt(server, messages[:1]) + "<think>\nSo.\n</think>\n\nHi.<|im_end|>"
+    shown = prompt(server, messages, enable_thinking=False)
+    assert shown.startswith(stream)
+    assert shown.endswith(prompt(its.subject.server, messages, enable_thinking=False)[-40:])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", OWN)
+def test_costs_the_same_for_every_turn(name: str, policy: str) -> None:
+    text = fold(name, policy)
+
+    def cost(turns: int) -> int:
+        messages = [
+            message
+            for i in range(turns)
+            for message in (user(f"Question {i}"), answer(f"Answer {i}.", f"Thought {i}."))
+        ]
+        request = bench(name, policy).subject.server.request([*messages, user("Last")], None, {})
+        made = _traced(text, request)
+        return made.outputs + made.loop_bodies
+
+    assert cost(100) <= 2.1 * cost(50)
+
+
+def _traced(text: str, request: RenderRequest) -> Trace:
+    return trace(text, request, STOP)
+
+
+def test_a_template_is_wrapped_without_a_change_in_what_it_prints() -> None:
+    messages = [user("Hello")]
+    request = bench("strict", "lossless").subject.server.request(messages, None, {})
+    for text in (
+        "\nfirst line\n",
+        "  {% if true %}\nindented\n  {% endif %}\n\n",
+        "  {{- messages[0].content -}}  \n\n",
+        "{#- note #}\n\ttail  ",
+        "a\r\nb\r\n",
+        "{% set messages = messages[1:] %}{% set add_generation_prompt = 1 %}{{ messages }}\n",
+        "{% macro twice(x) %}{{ x ~ sep }}{% endmacro %}{% set sep = '!' %}{{ twice('a') }}",
+        "{{ messages is defined }}{{ fold_prompt is defined }}{{ refold_at is defined }}",
+    ):
+        assert JinjaRenderer(folded(text, Shape())).render(request) == JinjaRenderer(text).render(
+            request
+        )
+
+
+#: What keeps a fold of a template of the corpus from preserving every stream.
+KNOWN = {
+    "google/gemma-4-31B-it": "calls with content are known only in a dialect with another order",
+    "tencent/Hy3": "a prompt without a header: the parser leaves it in the fields",
+}
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("entry", list(corpus_entries()), ids=lambda entry: entry.model_id)
+def test_preserves_the_streams_of_real_templates(entry: Entry) -> None:
+    its = _of_corpus(entry)
+    if not its.original.failures:
+        pytest.skip("nothing breaks")
+    trial = its.trial(next(candidates(its)).text)
+    assert trial.fault is None
+    left = [failure for failure in trial.failures if failure.code != "TF108"]
+    assert not left or entry.model_id in KNOWN
+
+
+def _of_corpus(entry: Entry) -> Bench:
+    found = ChatTemplate(entry.model_id, "t.jinja", entry.text, special_tokens={}, tokenizer=None)
+    subject = prepare(found, CheckOptions())
+    return Bench(subject, modes_of(subject, CheckOptions()), "keep-reasoning", 16)
