@@ -193,7 +193,7 @@ def test_a_flip_is_no_cause_where_both_sides_trim() -> None:
 
 def test_a_strip_that_takes_nothing_off_is_not_guilty() -> None:
     said = (
-        "{{- message.content.split('</x>')[-1].lstrip('\\n') }}"
+        "{{- message.content.split('</x>')[-1].lstrip() }}"
         "{%- for call in message.tool_calls or [] %}"
         '{{- \'\\n<tool_call>{"name": "\' + call.function.name + \'", "arguments": \' }}'
         "{{- call.function.arguments | tojson + '}</tool_call>' }}{%- endfor %}"
