@@ -17,6 +17,9 @@ from templatefix.replay.run import Comparison, Run
 from templatefix.rules import RULES, classify
 from templatefix.tokens import Encoder
 
+#: What a patch repairs. Other tokens for the same text (TF105) are no template's to mend.
+_REPAIRED = frozenset({"TF101", "TF102", "TF103", "TF104", "TF106", "TF107", "TF111"})
+
 #: Code, detail, and line and column of the guilty place.
 Key = tuple[str, str, tuple[int, int]]
 
@@ -188,6 +191,21 @@ def severity_of(code: str, core: bool, policy: str) -> Severity:
 
 
 def _fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:
+    """A kwarg that the template already has, or else the command that repairs the template."""
+    return _kwarg_fix(finding, runs, modes) or _patch_fix(finding, runs)
+
+
+def _patch_fix(finding: Finding, runs: Sequence[Run]) -> Fix | None:
+    """The repair of what breaks in a core run: of the others it promises nothing."""
+    core = {run.plan.id for run in runs if run.plan.core}
+    if finding.code not in _REPAIRED or core.isdisjoint(finding.run_ids):
+        return None
+    if finding.code == "TF102":
+        return Fix("templatefix patch --policy keep-reasoning", safe=False)
+    return Fix("templatefix patch --policy lossless")
+
+
+def _kwarg_fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:
     """A kwarg that the template already has and under which the same run is preserving."""
     if finding.scenario is None or finding.client != "faithful":
         return None

@@ -86,8 +86,8 @@ def _success(report: RepairReport, delivery: Delivery) -> list[str]:
 
 def _proof(report: RepairReport) -> str:
     clauses = ", ".join(f"{each.clause} {each.tried}" for each in report.clauses)
-    generated = f"{report.examples} generated conversations among them (seed {report.seed})"
-    return f"the contract holds on every input tried: {clauses}; {generated}"
+    generated = f"{report.examples} generated conversations (seed {report.seed})"
+    return f"the contract holds on every input tried: {clauses}; among them {generated}"
 
 
 def _trades(report: RepairReport) -> list[str]:
@@ -147,10 +147,10 @@ def _kinds(report: RepairReport) -> str:
 
 def _particulars(report: RepairReport) -> list[str]:
     """For ``--verbose``: the attempts, the notes of the clauses and the hashes."""
-    lines = []
+    lines: list[str] = []
     earlier = report.refusals[:-1] if report.status == "failed" else report.refusals
-    for refusal in earlier:
-        lines += _refused(refusal, "refused: ")
+    told = [_refused(refusal, "refused: ")[0] for refusal in earlier]
+    lines += dict.fromkeys(told)  # the same refusal twice says nothing new; --report has all
     for clause in report.clauses:
         lines += [f"  {clause.clause}: {note}" for note in clause.notes]
     lines.append(f"  original sha256 {report.original_sha256}")

@@ -7,6 +7,7 @@ import pytest
 from templatefix.check import CheckOptions
 from templatefix.check.breaks import severity_of
 from templatefix.errors import TargetError
+from templatefix.findings.finding import Fix
 from templatefix.findings.outcome import Report
 from templatefix.policy import HEADER
 from templatefix.rules import RULES
@@ -133,6 +134,21 @@ def test_a_kwarg_that_repairs_is_the_fix() -> None:
     fix = by_code(report(DROPS))["TF102"].fix
     assert fix is not None
     assert "'{\"keep\": true}'" in fix.text
+
+
+def test_the_fix_of_what_no_kwarg_repairs_is_a_patch() -> None:
+    body = _KEPT.replace(" or keep", "")
+    fix = by_code(report(branches(_HEADER + body + _CONTENT)))["TF102"].fix
+    assert fix == Fix("templatefix patch --policy keep-reasoning", safe=False)
+    block = "{{- '<think>\\n\\n</think>\\n\\n' }}"
+    fix = by_code(report(branches(_HEADER + _CONTENT, prompt=block)))["TF101"].fix
+    assert fix == Fix("templatefix patch --policy lossless")
+
+
+def test_no_patch_is_offered_for_what_only_an_edge_run_shows() -> None:
+    edge = [finding for finding in report(TRIMS).findings if finding.severity == "warning"]
+    assert [finding.code for finding in edge] == ["TF104"]
+    assert edge[0].fix is None
 
 
 def test_under_lossless_dropped_reasoning_is_information() -> None:
