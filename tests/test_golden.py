@@ -76,9 +76,9 @@ def test_every_figure_is_the_one_that_the_server_reported(
 
     run = next(run for run in report.runs if run.client == "faithful")
     assert [row.prompt_tokens for row in run.turns] == measured["prompt_tokens"]
-    assert [
-        (row.stream_tokens or 0) - row.prompt_tokens for row in run.turns
-    ] == measured["completion_tokens"]
+    assert [(row.stream_tokens or 0) - row.prompt_tokens for row in run.turns] == measured[
+        "completion_tokens"
+    ]
     assert [row.hit_tokens or 0 for row in run.turns] == measured["cached_tokens"]
     assert [row.reuse_tokens for row in run.turns] == measured["reuse_tokens"]
     assert [row.previous_stream_tokens for row in run.turns] == measured["previous_stream_tokens"]

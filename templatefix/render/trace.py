@@ -106,7 +106,7 @@ def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) 
     }
     try:
         rendered = recorder.gather(compiled.template.generate(variables))
-    except Exception as fault:  # noqa: BLE001 - a template may raise anything
+    except Exception as fault:
         if type(fault) is jinja2.TemplateError:
             raise Refused(fault.message or "") from None
         line = template_line(fault.__traceback__)

@@ -37,7 +37,7 @@ def classify(evidence: Evidence) -> tuple[str, str, tuple[str, ...]]:
     code, detail = found[0]
     also = [other for other, _ in found[1:]]
     if code in ("TF101", "TF102", "TF103"):
-        # What stands after the divergence is compared as well: it costs as much once this is mended.
+        # What stands after the divergence counts, too: it costs as much once this is mended.
         if evidence.content_is_altered:
             also.append("TF104")
         if evidence.calls_are_altered:

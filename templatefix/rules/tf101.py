@@ -26,7 +26,9 @@ and gives the whole answer back to the cache.
 {%- for message in messages %}
 {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
 {%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}{% endif %}
+{%- if add_generation_prompt %}
+{{- '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}
+{%- endif %}
 """,
     good="""\
 {%- for message in messages %}
@@ -34,7 +36,9 @@ and gives the whole answer back to the cache.
 {%- if message.role == 'assistant' %}{{- '<think>\\n\\n</think>\\n\\n' }}{% endif %}
 {{- message.content + '<|im_end|>\\n' }}
 {%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}{% endif %}
+{%- if add_generation_prompt %}
+{{- '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}
+{%- endif %}
 """,
     holds=_holds,
     special_tokens={"eos_token": "<|im_end|>"},

@@ -12,7 +12,7 @@ RULE = Rule(
     code="TF301",
     name="parser-loss",
     severity="info",
-    summary="the server's parser changes the text before the client gets it, so it cannot come back",
+    summary="the server's parser changes the text before the client gets it: it cannot come back",
     why="""
 Between the model and the client stands the server's parser. What it drops (whitespace before a
 closing tag, the spelling of numbers in arguments) no template can print again, and what it leaves

@@ -33,9 +33,9 @@ def theirs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """transformers' own function, its clock stopped where ours is."""
     utils = pytest.importorskip("transformers.utils.chat_template_utils")
 
-    class Stopped(datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+    class Stopped:
+        @staticmethod
+        def now() -> datetime:
             return PINNED_CLOCK
 
     monkeypatch.setattr(utils, "datetime", Stopped)

@@ -45,7 +45,8 @@ def test_the_repaired_twin_does_not(code: str) -> None:
 def test_a_rule_says_what_it_is(code: str) -> None:
     rule = RULES[code]
     assert rule.code == code
-    assert rule.summary and not rule.summary.endswith(".")
+    assert rule.summary
+    assert not rule.summary.endswith(".")
     assert len(rule.why.split()) > 30
 
 
