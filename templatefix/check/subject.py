@@ -53,12 +53,15 @@ def prepare(template: ChatTemplate, options: CheckOptions) -> Subject:
     tail = _usual_tail(server)
     parsers = _parsers(texts, tail, options, template.target)
     stops = _stop_tokens(template, encoder)
+    # With a generation config the set is whole; without one, what the template ends a turn with
+    # may belong to it.
+    added = () if template.stop_token_ids else encoder.special_tokens()
     return Subject(
         template,
         parsed,
         server,
         encoder,
-        Author(server, stops, encoder.special_tokens(), texts, parsers),
+        Author(server, stops, added, texts, parsers),
     )
 
 

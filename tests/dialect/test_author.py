@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 from templatefix.chat.answer import Answer, ToolCall
 from templatefix.chat.conversation import Cut, Message
 from templatefix.chat.server import Server
+from templatefix.check import CheckOptions, check
 from templatefix.dialect.author import Author, Completion, Unspoken
 from templatefix.dialect.parsers import Parsers
 from templatefix.dialect.thinking import State, Tags
 from templatefix.render import JinjaRenderer
+from templatefix.source import ChatTemplate, TokenizerRef
+from tests.example import EXAMPLE
 from tests.subjects import APPENDS, APPENDS_ALL, branches, subject
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -301,3 +305,25 @@ def test_reasoning_that_is_printed_oddly_is_written_in_the_dialect(said: str) ->
     known = _completion(branches(branch, "{{- '<think>' }}"), Answer("r", "c"))
     assert known.source == "dialect"
     assert _text(known) == "r\n</think>\n\nc<|im_end|>"
+
+
+def test_a_generation_config_names_all_that_ends_a_turn() -> None:
+    """What history ends turns with is no stop token where the set is known and lacks it."""
+    text = (
+        "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"
+        "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+    )
+    tokenizer = TokenizerRef("example", EXAMPLE, EXAMPLE / "tokenizer.json")
+    config = json.loads((EXAMPLE / "tokenizer.json").read_text(encoding="utf-8"))
+    end = next(t["id"] for t in config["added_tokens"] if t["content"] == "<|endoftext|>")
+
+    def codes(stop_token_ids: tuple[int, ...]) -> set[str]:
+        template = ChatTemplate(
+            "t", "t.jinja", text, stop_token_ids=stop_token_ids, tokenizer=tokenizer
+        )
+        report = check(template, CheckOptions())
+        assert report.verdict == "preserving"
+        return {finding.code for finding in report.findings}
+
+    assert "TF105" in codes((end,))
+    assert "TF105" not in codes(())
