@@ -14,7 +14,7 @@ from templatefix.source import ChatTemplate, is_local
 from templatefix.source.choice import ADDITIONAL, TOKENIZER_CONFIG
 from templatefix.source.options import STDIN
 from templatefix.source.reading import Place, is_directory, is_file, read_bytes
-from templatefix.source.write_back import holds_template, write_back
+from templatefix.source.write_back import stored_text, write_back
 
 _JSON_FORMATS = ("tokenizer-config", "chat-template-json")
 _JINJA_HINT = "leave --emit out, and serve the template with --chat-template"
@@ -108,10 +108,8 @@ def _json_file(template: ChatTemplate, path: Path, overruled_by: Path | None) ->
 
 
 def _checked(found: Kept, place: Place) -> Kept:
-    if not holds_template(found.content.encode("utf-8"), place):
-        raise place.fault("has no chat_template to replace", _JINJA_HINT)
-    # Raises for a name that is not there.
-    write_back(found.content.encode("utf-8"), found.name, "", place)
+    """The file, which has a template to replace. Raises ``TargetError``."""
+    stored_text(found.content.encode("utf-8"), found.name, place)
     return found
 
 

@@ -12,6 +12,7 @@ from templatefix.source.stored import DEFAULT, named_texts
 
 _BOM = b"\xef\xbb\xbf"
 _KEY = "chat_template"
+_HINT = "leave --emit out, and serve the template with --chat-template"
 _DECODER = json.JSONDecoder()
 
 
@@ -24,31 +25,32 @@ class _Value:
     end: int
 
 
-def holds_template(content: bytes, place: Place) -> bool:
-    """Whether a JSON file has a chat template. Raises ``TargetError`` when it is no such file."""
-    return bool(named_texts(parse_object(decode(content, place), place).get(_KEY), place))
+def stored_text(content: bytes, name: str | None, place: Place) -> str:
+    """A template's text in a JSON file; ``name`` picks one of several named templates.
+
+    Raises ``TargetError`` when the file is no JSON object or has no such template.
+    """
+    texts = named_texts(parse_object(decode(content, place), place).get(_KEY), place)
+    if not texts:
+        raise place.fault("has no chat_template to replace", _HINT)
+    wanted = name or DEFAULT
+    if wanted not in texts:
+        there = ", ".join(sorted(texts))
+        raise place.fault(f"has no template named {wanted!r}", f"it has: {there}")
+    return texts[wanted]
 
 
 def write_back(content: bytes, name: str | None, template: str, place: Place) -> bytes:
     """The bytes of a JSON file in which one template's text was replaced.
 
-    ``name`` picks one of several named templates. Raises ``TargetError`` when the file is no JSON
-    object or has no such template.
+    Raises ``TargetError`` like :func:`stored_text`.
     """
-    document = decode(content, place)
-    texts = named_texts(parse_object(document, place).get(_KEY), place)
-    if not texts:
-        raise place.fault("has no chat_template", "write the template itself: --emit jinja")
-    wanted = name or DEFAULT
-    if wanted not in texts:
-        there = ", ".join(sorted(texts))
-        raise place.fault(f"has no template named {wanted!r}", f"it has: {there}")
-    if texts[wanted] == template:
+    if stored_text(content, name, place) == template:
         return content
-    spot = _spot(document, wanted)
+    document = decode(content, place)
+    spot = _spot(document, name or DEFAULT)
     spelled = json.dumps(template, ensure_ascii=_escapes(document, spot))
     changed = document[: spot.start] + spelled + document[spot.end :]
-    assert named_texts(json.loads(changed)[_KEY], place) == {**texts, wanted: template}
     return (_BOM if content.startswith(_BOM) else b"") + changed.encode("utf-8")
 
 

@@ -1,0 +1,418 @@
+"""``templatefix patch``: where the template goes, what is said about it, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from templatefix import api
+from templatefix.cli.patch_target_file import for_stdout
+from templatefix.cli.program import templatefix
+from templatefix.findings.repair import Refusal, RepairReport
+from tests.cli.stub import ROOT
+from tests.example import EXAMPLE
+from tests.subjects import APPENDS, branches
+
+#: Leaves out, in history, the empty block that the generation prompt ends in.
+DROPS_BLOCK = branches(
+    "{{- '<|im_start|>assistant\\n' + message.content + '<|im_end|>\\n' }}",
+    prompt="{{- '<think>\\n\\n</think>\\n\\n' }}",
+)
+#: Keeps reasoning when it is told to.
+HAS_KWARG = (
+    "{%- for message in messages %}"
+    "{{- '<|im_start|>' }}{{- message.role }}{{- '\\n' }}"
+    "{%- if message.reasoning_content is defined and (loop.last or keep) %}"
+    "{{- '<think>' + message.reasoning_content + '</think>' }}{% endif %}"
+    "{{- message.content }}{{- '<|im_end|>' }}{{- '\\n' }}"
+    "{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}"
+)
+#: Prints reasoning only where it is last.
+DROPS_REASONING = HAS_KWARG.replace(" or keep", "")
+
+
+def patch(*args: str, stdin: str | bytes | None = None) -> Result:
+    quick = ("--tokenizer", str(EXAMPLE), "--max-examples", "2")
+    return CliRunner().invoke(templatefix, ["patch", *args, *quick], input=stdin)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "chat_template.jinja"
+    path.write_text(DROPS_BLOCK, "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("policy", ["lossless", "keep-reasoning"])
+def test_the_example_is_repaired_reported_and_then_left_alone(policy: str, tmp_path: Path) -> None:
+    out, report = tmp_path / "fixed.jinja", tmp_path / "report.json"
+    asked = ["--policy", policy, "--out", str(out)]
+    ended = patch(str(EXAMPLE), *asked, "--report", str(report))
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert f"serve it: vllm serve {EXAMPLE} --chat-template {out}" in ended.stderr
+    assert f"repaired under {policy} (rung " in ended.stderr
+    assert "core comparisons lost tokens before" in ended.stderr
+
+    told = json.loads(report.read_text("utf-8"))
+    assert told["status"] == "patched"
+    assert told["patched_sha256"] != told["original_sha256"]
+    assert {each["clause"] for each in told["contract"]["clauses"]} >= {"C1", "C2", "C6", "C7"}
+    assert all(each["passed"] and each["tried"] for each in told["contract"]["clauses"])
+    assert told["contract"]["examples"] >= 2
+    assert told["core_breaks"]["before"] > 0
+    assert any(each["saved_prefill_tokens"] > 0 for each in told["trades"])
+    left = {each["code"] for each in told["remaining"]}
+    assert len(told["remaining"]) == told["core_breaks"]["excluded_by_policy"]
+    last = ended.stderr.splitlines()[-1]
+    if policy == "lossless":
+        assert left == {"TF102"}
+        assert last.startswith(f"{len(told['remaining'])} core comparisons still lose tokens")
+        assert f"--policy keep-reasoning --tokenizer {EXAMPLE} --out {out} --force" in last
+    else:
+        assert left == set()
+        assert "still lose" not in last
+
+    once = out.read_bytes()
+    again = tmp_path / "again.jinja"
+    ended = patch(str(out), "--policy", policy, "--out", str(again))
+    assert ended.exit_code == 0
+    assert "unchanged" in ended.stderr
+    assert again.read_bytes() == once
+
+    (checked,) = api.check_target(
+        str(out), api.SourceOptions(tokenizer=str(EXAMPLE)), api.CheckOptions(max_examples=5)
+    )
+    assert checked.policy == policy
+    found = {each.code for each in checked.findings if each.severity != "info"}
+    assert not {code for code in found if code.startswith("TF1")}
+
+
+def test_a_diff_is_printed_and_nothing_written(file: Path) -> None:
+    before = file.read_bytes()
+    ended = patch(str(file), "--diff")
+    assert ended.exit_code == 1
+    assert ended.stdout.startswith(f"--- a{file}\n+++ b{file}\n@@ ")
+    assert "\n-{{- '<|im_start|>assistant\\n' + message.content" in ended.stdout
+    assert file.read_bytes() == before
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_the_diff_of_what_preserves_is_empty(tmp_path: Path) -> None:
+    file = tmp_path / "t.jinja"
+    file.write_text(APPENDS, "utf-8")
+    ended = patch(str(file), "--diff")
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert "nothing would change" in ended.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/patch"), reason="needs patch(1)")
+def test_the_diff_can_be_applied_to_a_file_with_any_newlines(tmp_path: Path) -> None:
+    file = tmp_path / "t.jinja"
+    file.write_bytes(DROPS_BLOCK.replace("\n", "\r\n").encode())
+    printed = patch(str(file), "--diff").stdout_bytes
+    assert patch(str(file), "--out", str(tmp_path / "out.jinja")).exit_code == 0
+    command = ["/usr/bin/patch", "--binary", "-s", str(file)]
+    subprocess.run(command, input=printed, check=True)
+    assert file.read_bytes() == (tmp_path / "out.jinja").read_bytes()
+
+
+def test_in_place_keeps_newlines_a_mark_and_the_mode(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + DROPS_BLOCK.replace("\n", "\r\n").encode())
+    file.chmod(0o640)
+    assert patch(str(file), "--in-place").exit_code == 0
+    written = file.read_bytes()
+    assert written.startswith(b"\xef\xbb\xbf{#\r\n  Patched by templatefix")
+    assert written.count(b"\n") == written.count(b"\r\n") > DROPS_BLOCK.count("\n")
+    assert file.stat().st_mode & 0o777 == 0o640
+    changed = file.stat().st_mtime_ns
+    ended = patch(str(file), "--in-place")
+    assert ended.exit_code == 0
+    assert "was left as it is" in ended.stderr
+    assert (file.read_bytes(), file.stat().st_mtime_ns) == (written, changed)
+
+
+def test_standard_output_carries_the_template_alone() -> None:
+    ended = patch("-", "--out", "-", stdin=DROPS_BLOCK)
+    assert ended.exit_code == 0
+    assert ended.stdout.startswith("{#\n  Patched by templatefix")
+    assert "vllm serve MODEL --chat-template FILE" in ended.stderr
+    assert patch("-", "--out", "-", "--quiet", stdin=DROPS_BLOCK).stderr == ""
+    assert patch("-", "--out", "-", stdin=APPENDS).stdout == APPENDS
+
+
+def test_an_existing_file_needs_force(file: Path) -> None:
+    out = file.with_name("out.jinja")
+    out.write_text("of yesterday")
+    ended = patch(str(file), "--out", str(out))
+    assert ended.exit_code == 2
+    assert ended.stderr == f"templatefix: {out}: exists already (give --force to replace it)\n"
+    assert out.read_text() == "of yesterday"
+    assert patch(str(file), "--out", str(out), "--force").exit_code == 0
+    assert "Patched by" in out.read_text()
+
+
+def test_a_file_changed_meanwhile_is_not_overwritten(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repair = api.patch_template
+
+    def slowly(*args: Any) -> RepairReport:
+        file.write_text("mine")
+        return repair(*args)
+
+    monkeypatch.setattr(api, "patch_template", slowly)
+    ended = patch(str(file), "--in-place")
+    assert ended.exit_code == 2
+    assert "was changed while it was being patched" in ended.stderr
+    assert file.read_text() == "mine"
+
+
+CONFIGS = {
+    "text": '{ "b" : "\\/\\u00e9",\r\n\t"chat_template": TEXT , "z":[1.50, {"chat_template":0}] }',
+    "names": (
+        '{"chat_template":[{"name":"default","template":"x"},'
+        '{ "template":TEXT, "name":"tool_use" }],"ü":1e5}\n'
+    ),
+    "mapping": '\ufeff{"chat_template": {"default": "x", "tool_use": TEXT}}',
+    "twice": '{"chat_template": "{{ messages }}", "chat_template": TEXT}',
+}
+
+
+@pytest.mark.parametrize("form", CONFIGS)
+def test_only_the_template_changes_in_a_tokenizer_config(form: str, tmp_path: Path) -> None:
+    file, out = tmp_path / "tokenizer_config.json", tmp_path / "out.json"
+    before, after = CONFIGS[form].split("TEXT")
+    file.write_bytes((before + json.dumps(DROPS_BLOCK) + after).encode())
+    name = ["--template-name", "tool_use"] if "tool_use" in before + after else []
+    emitted = patch(str(file), "--emit", "tokenizer-config", "--out", str(out), *name)
+    assert emitted.exit_code == 0, emitted.stderr
+    content = out.read_bytes().decode()
+    assert content.startswith(before)
+    assert content.endswith(after)
+    spelled = content[len(before) : len(content) - len(after)]
+    template = json.loads(spelled)
+    assert template.startswith("{#\n  Patched by templatefix")
+
+    text = tmp_path / "out.jinja"
+    assert patch(str(file), "--out", str(text), *name).exit_code == 0
+    assert text.read_text("utf-8") == template
+
+    assert patch(str(file), "--in-place", *name).exit_code == 0
+    assert file.read_bytes() == out.read_bytes()
+    assert patch(str(file), "--in-place", *name).exit_code == 0
+    assert file.read_bytes() == out.read_bytes()
+
+
+def test_a_tokenizer_config_comes_from_standard_input_too() -> None:
+    document = json.dumps({"chat_template": DROPS_BLOCK, "n": 1.0})
+    ended = patch("-", "--emit", "tokenizer-config", "--out", "-", stdin=document)
+    assert ended.exit_code == 0
+    assert ended.stdout.endswith(', "n": 1.0}')
+    assert json.loads(ended.stdout)["chat_template"].startswith("{#\n  Patched")
+
+
+def test_a_config_beside_a_template_file_is_written_and_said_to_be_overruled(file: Path) -> None:
+    config = file.with_name("tokenizer_config.json")
+    config.write_text('{"chat_template": "old", "n": 1}')
+    out = file.with_name("out.json")
+    ended = patch(str(file.parent), "--emit", "tokenizer-config", "--out", str(out))
+    assert ended.exit_code == 0
+    assert "chat_template.jinja beside it takes precedence" in ended.stderr
+    assert json.loads(out.read_text())["chat_template"].startswith("{#\n  Patched")
+
+
+def test_kwargs_that_suffice_are_baked_in_or_printed(tmp_path: Path) -> None:
+    file, out = tmp_path / "t.jinja", tmp_path / "out.jinja"
+    file.write_text(HAS_KWARG)
+    asked = [str(file), "--policy", "keep-reasoning", "--out", str(out)]
+    flags = patch(*asked, "--prefer-kwargs")
+    assert flags.exit_code == 0
+    assert flags.stdout == "--default-chat-template-kwargs '{\"keep\": true}'\n"
+    assert not out.exists()
+    baked = patch(*asked)
+    assert (baked.exit_code, baked.stdout) == (0, "")
+    assert "rung 1" in baked.stderr
+    assert "{%- set keep = keep if keep is defined else true %}" in out.read_text()
+
+
+def test_what_is_excluded_is_said_even_of_an_unchanged_template(tmp_path: Path) -> None:
+    file, out = tmp_path / "it's.jinja", tmp_path / "out.jinja"
+    file.write_text(DROPS_REASONING)
+    ended = patch(str(file), "--out", str(out), "--quiet", "--kwargs", "{}")
+    assert ended.exit_code == 0
+    assert out.read_text() == DROPS_REASONING
+    assert "still lose tokens, which lossless leaves as they are" in ended.stderr
+    quoted = f"'{file}'".replace("it's", "it'\"'\"'s")
+    assert f"templatefix patch {quoted} --policy keep-reasoning" in ended.stderr
+    assert "--kwargs '{}'" in ended.stderr
+
+
+CONVERSATION = {"messages": [{"role": "user", "content": "\x1b[31mred\u202e"}]}
+REFUSALS = (
+    Refusal(2, "C1", "a first one"),
+    Refusal(3, "C2", "the stream is \x1b[2J left", CONVERSATION),
+)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+    repair = api.patch_template
+
+    def fails(*args: Any) -> RepairReport:
+        return replace(repair(*args), status="failed", text=None, patched_sha256=None, **more)
+
+    monkeypatch.setattr(api, "patch_template", fails)
+
+
+def test_what_cannot_be_repaired_leaves_no_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, refusals=REFUSALS)
+    out, report = file.with_name("out.jinja"), file.with_name("report.json")
+    ended = patch(str(file), "--out", str(out), "--report", str(report))
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert not out.exists()
+    first, attempt, _, conversation = ended.stderr.splitlines()
+    assert "not repaired under lossless" in first
+    assert "last attempt: rung 3 breaks C2" in attempt
+    assert json.loads(conversation) == CONVERSATION
+    assert "\x1b" not in ended.stderr
+    assert "\u202e" not in ended.stderr
+    refused = json.loads(report.read_text())["attempts_refused"]
+    assert [each["clause"] for each in refused] == ["C1", "C2"]
+    verbose = patch(str(file), "--diff", "--verbose")
+    assert (verbose.exit_code, verbose.stdout) == (1, "")
+    assert "refused: rung 2 breaks C1: a first one" in verbose.stderr
+
+
+def test_without_a_candidate_the_breaks_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, refusals=())
+    file = tmp_path / "t.jinja"
+    file.write_text(DROPS_REASONING)
+    ended = patch(str(file), "--diff")
+    assert ended.exit_code == 1
+    assert "no rung has a candidate" in ended.stderr
+
+
+def test_nothing_of_a_template_reaches_a_terminal_raw(monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = "a\tb\r\n\x1b[31m\u202e\x9b\n"
+    assert for_stdout(evil) == evil
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert for_stdout(evil) == "a\tb\r\n\\x1b[31m\\u202e\\x9b\n"
+
+
+def write(path: Path, text: str) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ("T", "give one of --out FILE, --in-place and --diff"),
+        ("T --out", "requires an argument"),
+        ("T --out x --diff", "give one of"),
+        ("- --in-place", "cannot write to standard input"),
+        ("T --out D/no/such.jinja", "cannot be written: no such directory"),
+        ("T --out D", "is a directory"),
+        ("T --out /dev/full", "cannot be written: No space left"),
+        ("T --out T/x", "cannot be written"),
+        ("T --diff --report D/no/such.json", "cannot be written"),
+        ("D/absent.jinja --diff", "no such file"),
+        ("D/bad.jinja --diff", "bad.jinja: line 1: "),
+        ("D/hello.jinja --diff", "never reads messages"),
+        ("D/names.json --diff", "holds several templates: default, tool_use (pick with --template"),
+        ("D/names.json --diff --template-name x", "no template named 'x'"),
+        ("D --diff", "holds several templates"),
+        ("T --emit tokenizer-config --diff", "has no tokenizer_config.json"),
+        ("D/config.json --emit jinja --in-place", "stays the kind of file"),
+        ("T --emit tokenizer-config --in-place", "stays the kind of file"),
+        ("D/bare/chat_template.jinja --emit tokenizer-config --diff", "has no chat_template"),
+        ("T --diff --reasoning-parser x", "no dialect for the reasoning parser 'x'"),
+        ("T --diff --kwargs [1]", "not a JSON object"),
+        ("T --diff --policy both", "policy"),
+        ("org/model --offline --in-place", "not in the local hub cache"),
+    ],
+)
+def test_what_a_user_can_cause_is_one_line_and_exit_2(
+    args: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    if "/dev/full" in args and not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    target = write(tmp_path / "t.jinja", APPENDS)
+    write(tmp_path / "bad.jinja", "{{ messages")
+    write(tmp_path / "hello.jinja", "hello")
+    named = [{"name": name, "template": APPENDS} for name in ("default", "tool_use")]
+    write(tmp_path / "names.json", json.dumps({"chat_template": named}))
+    write(tmp_path / "config.json", json.dumps({"chat_template": APPENDS}))
+    write(tmp_path / "bare" / "chat_template.jinja", APPENDS)
+    write(tmp_path / "bare" / "tokenizer_config.json", '{"eos_token": "<|im_end|>"}')
+    spelled = [
+        target + word[1:]
+        if word[0] == "T"
+        else str(tmp_path) + word[1:]
+        if word[0] == "D"
+        else word
+        for word in args.split()
+    ]
+    there = sorted(os.listdir(tmp_path))
+    ended = CliRunner().invoke(templatefix, ["patch", *spelled], input="")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert ended.stderr.count("\n") == 1
+    assert words in ended.stderr
+    assert sorted(os.listdir(tmp_path)) == there
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("place", ["repair", "write"])
+def test_a_signal_leaves_no_partial_file(number: int, code: int, place: str, file: Path) -> None:
+    out = file.with_name("out.jinja")
+    waits = {
+        "repair": "api.patch_template = wait",
+        "write": "os.replace = wait",
+    }
+    script = (
+        "import os, sys, time\n"
+        "from templatefix import api\n"
+        "from templatefix.cli import main\n"
+        "def wait(*args):\n"
+        "    sys.stderr.write('started\\n')\n"
+        "    sys.stderr.flush()\n"
+        "    time.sleep(60)\n"
+        f"{waits[place]}\n"
+        f"sys.argv = ['templatefix', 'patch', {str(file)!r}, '--out', {str(out)!r}, '--quiet',\n"
+        "    '--max-examples', '0']\n"
+        "main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"started\n"
+    process.send_signal(number)
+    printed, complaint = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert (printed, complaint.strip()) == (b"", b"")
+    assert os.listdir(file.parent) == [file.name]
