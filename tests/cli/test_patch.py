@@ -185,6 +185,10 @@ CONFIGS = {
         '{ "template":TEXT, "name":"tool_use" }],"ü":1e5}\n'
     ),
     "mapping": '\ufeff{"chat_template": {"default": "x", "tool_use": TEXT}}',
+    "same-names": (
+        '{"chat_template":[{"name":"tool_use","template":"x"},{"name":"rag","template":"r"},'
+        '{"name":"tool_use","template":TEXT},{"name":"rag","template":"s"}]}'
+    ),
     "twice": '{"chat_template": "{{ messages }}", "chat_template": TEXT}',
 }
 
@@ -261,7 +265,7 @@ def test_what_is_excluded_is_said_even_of_an_unchanged_template(tmp_path: Path) 
 CONVERSATION = {"messages": [{"role": "user", "content": "\x1b[31mred\u202e"}]}
 REFUSALS = (
     Refusal(2, "C1", "a first one"),
-    Refusal(3, "C2", "the stream is \x1b[2J left", CONVERSATION),
+    Refusal(3, "C2", "the stream is \x1b[2J\u202e left", CONVERSATION),
 )
 
 
