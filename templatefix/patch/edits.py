@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+
+#: A line as patch(1) counts them: only a newline ends it.
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True, order=True)
@@ -40,8 +45,8 @@ def apply(source: str, edits: Iterable[Edit]) -> str:
 def unified_diff(before: str, after: str, name: str) -> str:
     """A unified diff of two templates, the empty string if they are equal."""
     lines = difflib.unified_diff(
-        before.splitlines(keepends=True),
-        after.splitlines(keepends=True),
+        _LINE.findall(before),
+        _LINE.findall(after),
         f"a/{name}",
         f"b/{name}",
     )
