@@ -22,12 +22,14 @@ from templatefix.findings.evidence import Evidence, gather
 from templatefix.patch.shapes import SHAPES
 from templatefix.render import Crashed, JinjaRenderer, Refused, SyntaxFault
 from templatefix.replay.modes import Modes
-from templatefix.replay.run import Comparison, Plan, Run, replay
+from templatefix.replay.run import Client, Comparison, Plan, Run, replay
 from templatefix.replay.sweep import without_system
 from templatefix.rules import classify
 from templatefix.syntax import Template, Unparsable, parse, reads_attribute
 
 Kwargs = Mapping[str, Any]
+
+_CLIENTS: tuple[Client, ...] = ("reasoning-dropping", "faithful")
 
 #: Codes that no template is to blame for: other tokens for the same text, a parser's losses.
 HARMLESS = frozenset({"TF105", "TF108", "TF301"})
@@ -152,12 +154,38 @@ class Bench:
                     found.append((messages, tools, kwargs, prompt))
         return tuple(found)
 
+    @cached_property
+    def stripped(self) -> tuple[tuple[tuple[Message, ...], Tools, Kwargs, str], ...]:
+        """Requests whose history lacks reasoning, with the original's prompts for them.
+
+        Under ``lossless`` they stay as they are: those of a client that drops reasoning, and those
+        of a faithful one in which the original drops it.
+        """
+        if self.policy != "lossless":
+            return ()
+        runs = []
+        for plan in self.spoken:
+            if plan.replay != "raw":
+                continue
+            for client in _CLIENTS:
+                one = Plan(plan.scenario, plan.kwargs, client)
+                run = replay(one, self.subject.author, self.subject.encoder, self.block_size)
+                thinks = any(r.answer and r.answer.reasoning for r in run.requests)
+                codes = {self._code(c) for c in run.comparisons if not c.preserving}
+                if thinks and (client == "reasoning-dropping" or codes == {"TF102"}):
+                    runs.append(run)
+        return tuple(
+            (request.messages, run.tools, request.kwargs, request.prompt)
+            for run in runs
+            for request in run.requests[1:]
+        )
+
     def opens_alike(self, server: Server) -> bool:
-        """Whether requests without an answer are rendered as the original renders them."""
+        """Whether what has to stay as it is is rendered as the original renders it."""
         try:
             return all(
                 server.prompt(messages, tools, kwargs) == prompt
-                for messages, tools, kwargs, prompt in self.openings
+                for messages, tools, kwargs, prompt in (*self.openings, *self.stripped)
             )
         except (Refused, Crashed):
             return False

@@ -30,12 +30,23 @@ def changed_lines(original: str, text: str) -> tuple[str, ...]:
     for kind, start, end, new_start, new_end in matcher.get_opcodes():
         if kind == "equal":
             continue
-        where = f"line {start + 1}" if end - start <= 1 else f"lines {start + 1} to {end}"
-        what = " ".join(" ".join(after[new_start:new_end]).split())
-        notes.append(f"{where}: now {what if len(what) <= 120 else what[:117] + '...'}")
+        if end - start == new_end - new_start:
+            notes += [
+                f"line {number + 1}: {_short(after[new_start + number - start])}"
+                for number in range(start, end)
+            ]
+        else:
+            notes.append(
+                f"lines {start + 1} to {end}: {_short(' '.join(after[new_start:new_end]))}"
+            )
     if len(notes) > _LINES:
         notes = [*notes[: _LINES - 1], f"and {len(notes) - _LINES + 1} more"]
     return tuple(notes)
+
+
+def _short(line: str) -> str:
+    words = " ".join(line.split())
+    return words if len(words) <= 160 else words[:157] + "..."
 
 
 def with_header(candidate: Candidate, original_sha256: str, policy: str) -> str:
@@ -49,8 +60,8 @@ def with_header(candidate: Candidate, original_sha256: str, policy: str) -> str:
         "can be reused"
     )
     lines = [
-        f"Patched by templatefix {__version__}, rung {candidate.rung}: {_RUNGS[candidate.rung]},",
-        *textwrap.wrap(f"{why}.", 96),
+        f"Patched by templatefix {__version__}, rung {candidate.rung}:",
+        *textwrap.wrap(f"{_RUNGS[candidate.rung]}, {why}.", 96),
         *(
             line
             for note in candidate.notes
