@@ -72,8 +72,11 @@ def test_the_conversation_shown_is_accepted() -> None:
 
 
 def test_every_option_named_exists() -> None:
-    known = set(re.findall(r"--[a-z][a-z-]+", _run("check", "--help").stdout))
-    known |= set(re.findall(r"--[a-z][a-z-]+", _run("rules", "--help").stdout))
+    known = {
+        option
+        for command in ("check", "patch", "rules")
+        for option in re.findall(r"--[a-z][a-z-]+", _run(command, "--help").stdout)
+    }
     shown = README.partition("## Recipes")[2].partition("## Limits")[0]
     named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]+", shown))
     assert named <= known | {"--default-chat-template-kwargs"}
