@@ -273,7 +273,6 @@ def test_a_template_is_wrapped_without_a_change_in_what_it_prints() -> None:
 #: What keeps a fold of a template of the corpus from preserving every stream.
 KNOWN = {
     "google/gemma-4-31B-it": "calls with content are known only in a dialect with another order",
-    "tencent/Hy3": "a prompt without a header: the parser leaves it in the fields",
 }
 
 

@@ -97,7 +97,9 @@ DROPPING = """
                 {%- set fold_later = messages[fold_index + 1:fold_ends[loop.index]] %}
                 {%- if fold_index < fold_at.asked
                         and not fold_later | selectattr('role', 'equalto', 'user') | list %}
-                    {%- set fold_later = fold_later + [fold_at.question] %}
+                    {%- set fold_later = fold_later
+                        + [{'role': 'assistant', 'content': fold_at.question.content},
+                           fold_at.question] %}
                 {%- endif %}
                 {%- if fold_later and fold_reasoning not in fold_original(
                         fold_seen + [fold_marked] + fold_later, false, fold_at.tools@MODE@) %}
@@ -131,6 +133,15 @@ MOVING = """\
                 {%- set fold_marked = fold_silent %}
                 {%- set fold_thought = '' %}
             {%- endif %}
+"""
+
+#: Where reasoning that no parser split off is kept: it comes with the tags around it.
+INLINED = """\
+                {%- if not fold_thought and @CLOSE@ in fold_words %}
+                    {#- What the model wrote is in the content, from its beginning. #}
+                    {%- set fold_turn.said = fold_content
+                        + fold_turn.said.partition(fold_content)[2] %}
+                {%- endif %}
 """
 
 #: Where whitespace after reasoning is not known to be written if nothing follows it.
@@ -265,7 +276,7 @@ DRIVER = """
                 {#- The answer. #}
 @ALONE@                {%- set fold_view = fold_original(
                     fold_seen + [fold_marked], false, fold_at.tools@MODE@) %}
-@VIEW@@EARLY@@TRIMMING@@LASTS@                {%- if fold_thought %}
+@VIEW@@EARLY@@INLINED@@TRIMMING@@LASTS@                {%- if fold_thought %}
                     {%- set fold_turn.said = fold_filled(
                         fold_turn.said, fold_reasoning, fold_thought, true, true) %}
                 {%- endif %}

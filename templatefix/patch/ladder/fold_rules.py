@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
@@ -53,6 +53,8 @@ def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[Rule, ...]:
     """The rules for all kinds of answers."""
     cases: dict[_Case, None] = {}
     speaker = Speaker(bench)
+    places = list(places)
+    thinking = [place.kwargs for place in places if place.state in ("opened", "free")]
     for place in places:
         for fields in product(_ANY, _ANY, _ANY, _ANY):
             if not any(fields) or (fields[3] and not fields[2]):
@@ -60,8 +62,14 @@ def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[Rule, ...]:
             if fields[2] and not place.tools:
                 continue
             case = _case(speaker, place, fields)
-            if case is not None:
-                cases[case] = None
+            if case is None:
+                continue
+            thinks = place.kwargs in thinking
+            dropped = bench.policy == "lossless" and thinks and not case.fields[0]
+            if dropped and case.change.kind == "calls":
+                # A client that drops reasoning is shown the calls as it was shown them before.
+                case = replace(case, change=_Change("swap", "", ""))
+            cases[case] = None
     return tuple(_rules(list(cases)))
 
 

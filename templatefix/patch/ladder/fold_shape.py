@@ -98,6 +98,11 @@ def _moves(bench: Bench, found: list[Place]) -> str:
             lead = shown.partition(CONTENT)[0].rpartition(asked["content"])[2]
             if lead.startswith(end) and lead != end:
                 return lead[len(end) :]
+            # Something is printed after the last message: the answer's header is in the prompt.
+            for length in range(len(place.tail), 0, -1):
+                at = lead.rfind(place.tail[:length])
+                if at >= 0 and place.tail[length - 1] in ">]\n":
+                    return lead[at:]
     return ""
 
 

@@ -115,6 +115,7 @@ def _filled(text: str, shape: Shape) -> str:
             "@SILENTLY@",
             "            {%- set fold_silent = fold_marked %}\n" if shape.moves else "",
         ),
+        ("@INLINED@", driver.INLINED if shape.close and not shape.drops else ""),
         ("@TRIMMING@", driver.TRIMMING if shape.trims else ""),
         ("@REMEMBERING@", driver.REMEMBERING if shape.remembers else ""),
         ("@ALONE@", "" if shape.system else driver.ALONE),
