@@ -19,7 +19,7 @@ from templatefix.check.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
 from templatefix.findings.blame import Blame, Witness, blame
 from templatefix.findings.evidence import Evidence, gather
-from templatefix.patch.shapes import SHAPES
+from templatefix.patch.shapes import ODDLY_SPACED, SHAPES
 from templatefix.render import Crashed, JinjaRenderer, Refused, SyntaxFault
 from templatefix.replay.modes import Modes
 from templatefix.replay.run import Client, Comparison, Plan, Run, replay
@@ -65,7 +65,6 @@ class Trial:
 class Bench:
     """The original template, its modes and the plans that a patch has to satisfy.
 
-    ``spaced``: answers with outer whitespace count, which some templates trim wherever they are.
     ``found`` are runs that a search has come upon.
     """
 
@@ -73,7 +72,6 @@ class Bench:
     modes: Modes
     policy: str
     block_size: int
-    spaced: bool = True
     found: tuple[Plan, ...] = ()
 
     @cached_property
@@ -81,11 +79,7 @@ class Bench:
         """Core scenarios and hard shapes that the template takes."""
         speaks_tools = reads_attribute(self.subject.parsed, "tool_calls")
         no_system = refuses_system(self.subject.server)
-        found = [
-            s
-            for s in (*BATTERY, *SHAPES)
-            if s.core and (speaks_tools or not s.tools) and (self.spaced or s.name != "spaced-chat")
-        ]
+        found = [s for s in (*BATTERY, *SHAPES) if s.core and (speaks_tools or not s.tools)]
         return tuple(without_system(s) if no_system else s for s in found)
 
     @cached_property
@@ -105,7 +99,7 @@ class Bench:
         for kwargs in self.kwargs:
             for scenario in self.scenarios:
                 found.append(Plan(scenario, kwargs))
-                if scenario.name != "spaced-chat":
+                if scenario.name not in ODDLY_SPACED:
                     found.append(Plan(scenario, kwargs, replay="stripped"))
         return (*found, *self.found)
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-
 #: A line as patch(1) counts them: only a newline ends it.
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 

@@ -97,4 +97,7 @@ _TALKS_AND_CALLS = Scenario(
     reasoning="if-thinking",
 )
 
+#: Shapes whose answers have outer whitespace, which a client of a stripping server never gets.
+ODDLY_SPACED = frozenset({_SPACED.name, _TALKS_AND_CALLS.name})
+
 SHAPES: tuple[Scenario, ...] = (_long(), _MIXED_TOOLS, _TALKS_AND_CALLS, _SPACED)
