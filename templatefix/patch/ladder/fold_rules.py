@@ -53,8 +53,6 @@ def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[Rule, ...]:
     """The rules for all kinds of answers."""
     cases: dict[_Case, None] = {}
     speaker = Speaker(bench)
-    places = list(places)
-    thinking = [place.kwargs for place in places if place.state in ("opened", "free")]
     for place in places:
         for fields in product(_ANY, _ANY, _ANY, _ANY):
             if not any(fields) or (fields[3] and not fields[2]):
@@ -64,7 +62,7 @@ def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[Rule, ...]:
             case = _case(speaker, place, fields)
             if case is None:
                 continue
-            thinks = place.kwargs in thinking
+            thinks = place.state in ("opened", "free")
             dropped = bench.policy == "lossless" and thinks and not case.fields[0]
             if dropped and case.change.kind == "calls":
                 # A client that drops reasoning is shown the calls as it was shown them before.

@@ -101,7 +101,7 @@ def _filled(text: str, shape: Shape) -> str:
     name, value = shape.thinking or ("", "")
     inline = f"{literal(shape.close)} in fold_words" if shape.close else ""
     if shape.drops:
-        generated = f"{shape.silent} and not {inline}" if inline else shape.silent
+        generated = f"({shape.silent}) and not {inline}" if inline else shape.silent
         generated = f"true if fold_thought else {generated}"
     else:
         generated = f"true if fold_thought{' or ' + inline if inline else ''} else {shape.silent}"
@@ -213,7 +213,8 @@ def _rules(rules: list[Rule]) -> list[str]:
         if rule.kind == "calls":
             value += f" + fold_spelled(fold_calls, {', '.join(map(literal, rule.spelling))})"
         elif rule.kind == "swap":
-            value += f" + fold_turn.said[{len(rule.before)}:]"
+            rest = f"[{len(rule.before)}:]" if rule.before else ""
+            value += f" + fold_turn.said{rest}"
         lines += [
             f"{{%- {'elif' if number else 'if'} {' and '.join(tests) or 'true'} %}}",
             f"    {{%- set fold_turn.said = {value.removeprefix(chr(39) * 2 + ' + ')} %}}",
