@@ -88,7 +88,7 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
         flip,
         printed_then,
         printed_now,
-        _piece_at(now, at - 1) if printed_now is not None and printed_now.start == at else None,
+        _ended(now, at) if printed_now is not None and printed_now.start == at else None,
         after.messages,
         before.kwargs != after.kwargs,
     )
@@ -264,6 +264,17 @@ def _said(answer: Answer | None) -> str:
 
 def _inside(inner: Span, outer: Span) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
+
+
+def _ended(now: Trace, at: int) -> Piece | None:
+    """The piece that may have printed too little: the last before ``at`` that printed words.
+
+    Blanks of a separator may agree with blanks that were trimmed off the text before it.
+    """
+    piece = _piece_at(now, at - 1)
+    while piece is not None and piece.start > 0 and not now.text[piece.start : piece.end].strip():
+        piece = _piece_at(now, piece.start - 1)
+    return piece
 
 
 def _piece_at(trace: Trace, at: int) -> Piece | None:

@@ -6,8 +6,11 @@ from functools import lru_cache
 
 import pytest
 
+from templatefix.chat.given import scenario_of
+from templatefix.check import CheckOptions, check
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
+from templatefix.source import ChatTemplate
 from tests import packages
 from tests.reports import corpus_model_ids, corpus_report
 from tests.subjects import PROMPT, branches, by_code, report
@@ -387,3 +390,22 @@ def test_every_loss_of_reuse_in_the_corpus_has_a_line() -> None:
 
 
 _LOSSES = {"TF101", "TF102", "TF103", "TF104", "TF106", "TF107", "TF108", "TF111"}
+
+
+def test_blanks_of_a_separator_do_not_hide_the_filter_that_trimmed_them() -> None:
+    text = (
+        "{% for m in messages %}{% if m.role == 'user' %}{{ '[I] ' + m.content + ' [/I]' }}"
+        "{% else %}{{ ' ' + m.content | trim + ' ' + eos_token }}{% endif %}{% endfor %}"
+    )
+    template = ChatTemplate("t", "t.jinja", text, special_tokens={"eos_token": "<|end|>"})
+    conversation = {
+        "messages": [
+            {"role": "user", "content": "q0"},
+            {"role": "assistant", "content": "a0 ", "completion": " a0  <|end|>"},
+            {"role": "user", "content": "q1"},
+        ]
+    }
+    options = CheckOptions(conversation=conversation)
+    checked = check(template, options, scenario=scenario_of(conversation))
+    (finding,) = [f for f in checked.findings if f.code == "TF104"]
+    assert finding.locations[0].snippet == "m.content | trim"
