@@ -276,6 +276,8 @@ def _truncated(cut: str) -> Scenario:
     )
 
 
+#: What kwargs are tried on: a chat that reasons, and one that calls tools.
+PROBE_CALLS = _TOOL_LOOP_THEN_USER
 PROBE = _chat("probe", system=True, thoughts=True)
 
 BATTERY: tuple[Scenario, ...] = (

@@ -39,6 +39,8 @@ def check(
     notes = Notes()
     for setting in modes.left_out:
         notes.skip(f"kwargs {spell(setting)}", "more modes than are swept")
+    for name in modes.without_effect:
+        notes.skip(f"kwarg {name}", "no value of it changed what was tried")
     for one in plans(subject, modes, options, scenario, notes):
         make_run(one, subject, options.block_size, notes)
     breaks = classified(notes.runs, subject)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from templatefix.chat.battery import PROBE, TOOLS
-from templatefix.chat.conversation import Message, assistant_message
+from templatefix.chat.battery import PROBE, PROBE_CALLS, TOOLS
+from templatefix.chat.conversation import Message, Scenario, assistant_message
 from templatefix.chat.present import Unpresentable
-from templatefix.chat.server import Server
+from templatefix.chat.server import Kwargs, Server, Tools
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
 
@@ -35,16 +35,20 @@ class Setting:
 class Modes:
     """The kwargs to sweep, the default first; the settings found; what was left out.
 
+    ``without_effect`` are the kwargs of which no value changed any probe.
+
     ``retaining`` holds, for every entry of ``sweep``, whether a retention kwarg is on in it.
     """
 
     sweep: tuple[Mapping[str, Any], ...]
     settings: tuple[Setting, ...]
     left_out: tuple[Mapping[str, Any], ...] = ()
+    without_effect: tuple[str, ...] = ()
 
 
 def discover(server: Server, candidates: Iterable[tuple[str, Sequence[Any]]]) -> Modes:
-    """Try every candidate value on one conversation and sweep those that matter."""
+    """Try every candidate value on a few conversations and sweep those that matter."""
+    candidates = list(candidates)
     settings = [
         setting
         for name, values in candidates
@@ -56,29 +60,43 @@ def discover(server: Server, candidates: Iterable[tuple[str, Sequence[Any]]]) ->
     modes += [{s.name: s.value} for s in settings if s.effect == "head"]
     keeping = [s for s in settings if s.effect == "retention" and s.retains]
     swept = modes + [{**mode, s.name: s.value} for s in keeping for mode in modes]
-    return Modes(tuple(swept[:LIMIT]), tuple(settings), tuple(swept[LIMIT:]))
+    without = [name for name, _ in candidates if all(s.name != name for s in settings)]
+    return Modes(tuple(swept[:LIMIT]), tuple(settings), tuple(swept[LIMIT:]), tuple(without))
 
 
 def _classify(server: Server, name: str, value: Any) -> Setting | None:
-    """The effect of one kwarg value; None where it has none or cannot be rendered."""
-    question, history = _probe_messages()
+    """The effect of one kwarg value; None where no probe shows any."""
     kwargs = {name: value}
-    try:
-        pairs = [
-            (server.prompt(question, tools, {}), server.prompt(question, tools, kwargs))
-            for tools in (None, TOOLS)
-        ]
-        shown, now = server.prompt(history, None, {}), server.prompt(history, None, kwargs)
-        bare = server.prompt(question, None, {}, generation_prompt=False)
-    except (Refused, Crashed, Unpresentable):
-        return None
-    for default, changed in pairs[:1]:
+    for messages, tools in _questions():
+        default = _shown(server, messages, tools, {})
+        changed = _shown(server, messages, tools, kwargs)
+        if default and not changed:
+            return None  # not even a question renders: no request says this
         if default != changed:
+            bare = _shown(server, messages, tools, {}, generation_prompt=False)
             return Setting(name, value, _where(default, changed, bare))
-    if shown != now:
-        return Setting(name, value, "retention", retains=len(now) > len(shown))
-    default, changed = pairs[1]
-    return Setting(name, value, "head") if default != changed else None
+    gained, differs = 0, False
+    for messages, tools, generation_prompt in _histories():
+        default = _shown(server, messages, tools, {}, generation_prompt=generation_prompt)
+        changed = _shown(server, messages, tools, kwargs, generation_prompt=generation_prompt)
+        differs = differs or default != changed
+        gained += len(changed) - len(default)
+    return Setting(name, value, "retention", retains=gained > 0) if differs else None
+
+
+def _shown(
+    server: Server,
+    messages: Sequence[Message],
+    tools: Tools,
+    kwargs: Kwargs,
+    *,
+    generation_prompt: bool = True,
+) -> str:
+    """The prompt; nothing where it cannot be rendered, which is an effect like any other."""
+    try:
+        return server.prompt(messages, tools, kwargs, generation_prompt=generation_prompt)
+    except (Refused, Crashed, Unpresentable):
+        return ""
 
 
 def _where(default: str, changed: str, bare: str) -> Effect:
@@ -87,11 +105,35 @@ def _where(default: str, changed: str, bare: str) -> Effect:
     return "mode" if common_prefix(default, changed) >= head else "head"
 
 
-def _probe_messages() -> tuple[list[Message], list[Message]]:
-    history: list[Message] = []
-    for turn in PROBE.turns[:2]:
-        history.extend(turn.new_messages)
+def _questions() -> Iterator[tuple[list[Message], Tools]]:
+    """Conversations without an answer: with and without a system message, and with tools."""
+    opening = list(PROBE.turns[0].new_messages)
+    yield opening, None
+    yield opening[1:], None
+    yield opening, TOOLS
+
+
+def _histories() -> Iterator[tuple[list[Message], Tools, bool]]:
+    """Conversations with answers: reasoning in its field and inside the content, and calls."""
+    yield _conversation(PROBE, 2), None, True
+    yield [_inline(message) for message in _conversation(PROBE, 2)], None, True
+    yield _conversation(PROBE, 2)[:-1], None, False
+    yield _conversation(PROBE_CALLS, 2), TOOLS, True
+
+
+def _conversation(scenario: Scenario, answers: int) -> list[Message]:
+    """So many turns of a scenario, and what is said after them."""
+    messages: list[Message] = []
+    for turn in scenario.turns[:answers]:
+        messages.extend(turn.new_messages)
         assert turn.answer is not None
-        history.append(assistant_message(turn.answer))
-    question = history[:2]
-    return question, [*history, *PROBE.turns[2].new_messages]
+        messages.append(assistant_message(turn.answer, ("000000000", "000000001")))
+    return [*messages, *scenario.turns[answers].new_messages]
+
+
+def _inline(message: Message) -> Message:
+    """An answer as a server without a reasoning parser returns it."""
+    if message.get("role") != "assistant":
+        return message
+    content = f"<think>\n{message.get('reasoning')}\n</think>\n\n{message.get('content')}"
+    return {"role": "assistant", "content": content}

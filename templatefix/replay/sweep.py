@@ -66,6 +66,6 @@ def without_system(scenario: Scenario) -> Scenario:
     return replace(scenario, turns=turns)
 
 
-def _key(value: Any) -> tuple[str, Any]:
-    """Tells True from 1."""
-    return type(value).__name__, value
+def _key(value: Any) -> tuple[str, str]:
+    """Tells True from 1, whatever a request may hold."""
+    return type(value).__name__, repr(value)
