@@ -16,7 +16,7 @@ from templatefix.policy import policy_of
 from templatefix.render import SyntaxFault
 from templatefix.source import ChatTemplate, SourceOptions, load, load_each
 from templatefix.source.choice import MARKERS
-from templatefix.syntax import Unparsable, parse, reads_messages
+from templatefix.syntax import Unparsable, looks_like_chat, parse, reads_messages
 
 if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.repair import RepairReport
@@ -154,8 +154,13 @@ def _check_one(
 ) -> Report:
     policy = options.policy or policy_of(template.text) or "keep-reasoning"
     try:
-        if not reads_messages(parse(template.text)):
-            return _no_chat_template(template, options, policy, alone)
+        parsed = parse(template.text)
+        if not reads_messages(parsed):
+            why = "not a chat template: it never reads messages"
+            return _no_chat_template(template, options, policy, alone, why)
+        if not alone and not looks_like_chat(parsed):
+            why = "not a chat template: it reads neither roles nor content"
+            return _no_chat_template(template, options, policy, alone, why)
     except Unparsable:
         pass  # the check reports it with its line
     try:
@@ -165,9 +170,8 @@ def _check_one(
 
 
 def _no_chat_template(
-    template: ChatTemplate, options: CheckOptions, policy: str, alone: bool
+    template: ChatTemplate, options: CheckOptions, policy: str, alone: bool, why: str
 ) -> Report:
-    why = "not a chat template: it never reads messages"
     fault = Fault("TF901", why, "name a chat template") if alone else None
     return Report(
         template.target,

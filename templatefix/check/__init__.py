@@ -58,7 +58,7 @@ def check(
             seed=options.seed,
         )
     findings = [
-        *findings_of(breaks, notes.runs, modes, subject.encoder, policy),
+        *findings_of(breaks, notes.runs, modes, subject, policy),
         *searched,
         *stop_mismatches(notes.runs, subject),
         *notes.findings,

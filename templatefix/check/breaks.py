@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -84,20 +85,23 @@ def without_parser_losses(runs: Sequence[Run], breaks: Sequence[Break]) -> list[
 
 
 def findings_of(
-    breaks: Sequence[Break], runs: Sequence[Run], modes: Modes, encoder: Encoder, policy: str
+    breaks: Sequence[Break], runs: Sequence[Run], modes: Modes, subject: Subject, policy: str
 ) -> list[Finding]:
     """One finding per divergence, for all runs that show it."""
     found: dict[Key, Finding] = {}
     switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
     for each in breaks:
-        if each not in switched and not (each.code == "TF108" and encoder.approximate):
+        if each not in switched and not (each.code == "TF108" and subject.encoder.approximate):
             merge(found, each, policy)
     for each in switched:
         if key_of(each) not in found:
             also = (each.code, *each.also)
             each = replace(each, code="TF110", detail=each.code, also=also)
         merge(found, each, policy)
-    return [replace(finding, fix=_fix(finding, runs, modes)) for finding in found.values()]
+    return [
+        replace(finding, fix=_fix(finding, runs, modes, subject.template.target))
+        for finding in found.values()
+    ]
 
 
 def canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
@@ -144,6 +148,7 @@ def merge(found: dict[Key, Finding], each: Break, policy: str) -> None:
         run_ids=(run.plan.id,),
         kwargs=run.plan.kwargs,
         client=run.plan.client,
+        replay=run.plan.replay,
         scenario=run.plan.scenario.name,
         turn=comparison.turn,
         lost_tokens=comparison.lost,
@@ -190,19 +195,20 @@ def severity_of(code: str, core: bool, policy: str) -> Severity:
     return "warning" if at_least(severity, "warning") else severity
 
 
-def _fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:
+def _fix(finding: Finding, runs: Sequence[Run], modes: Modes, target: str) -> Fix | None:
     """A kwarg that the template already has, or else the command that repairs the template."""
-    return _kwarg_fix(finding, runs, modes) or _patch_fix(finding, runs)
+    return _kwarg_fix(finding, runs, modes) or _patch_fix(finding, runs, target)
 
 
-def _patch_fix(finding: Finding, runs: Sequence[Run]) -> Fix | None:
+def _patch_fix(finding: Finding, runs: Sequence[Run], target: str) -> Fix | None:
     """The repair of what breaks in a core run: of the others it promises nothing."""
     core = {run.plan.id for run in runs if run.plan.core}
     if finding.code not in _REPAIRED or core.isdisjoint(finding.run_ids):
         return None
+    command = f"templatefix patch {shlex.quote(target)} --out fixed.jinja"
     if finding.code == "TF102":
-        return Fix("templatefix patch --policy keep-reasoning", safe=False)
-    return Fix("templatefix patch --policy lossless")
+        return Fix(f"{command} --policy keep-reasoning", safe=False)
+    return Fix(command)
 
 
 def _kwarg_fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:
@@ -217,6 +223,7 @@ def _kwarg_fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | Non
                 run.preserving
                 and run.plan.scenario.name == finding.scenario
                 and run.plan.client == "faithful"
+                and run.plan.replay == finding.replay
                 and dict(run.plan.kwargs) == wanted
             ):
                 spelled = json.dumps({setting.name: setting.value})

@@ -7,8 +7,10 @@ alphabets, and what it would store goes to the user's cache folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -37,6 +39,31 @@ FINDINGS, TRIES = 3, 15
 _HARMLESS = frozenset({"TF105", "TF108", "TF301"})
 
 
+@contextmanager
+def _signals_kept() -> Iterator[list[int]]:
+    """Keep interrupts until the block is left, and deliver them then.
+
+    Hypothesis takes whatever is raised while it draws for a fault of what it tests, and goes on.
+    The list holds the signals that have come: whoever sees one there should end soon.
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in before.items():
+        if handler is not None and handler != signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
 @dataclass
 class _Hunt:
     """What is known already, and what one hunt has come upon.
@@ -50,13 +77,14 @@ class _Hunt:
     known: set[tuple[int, int]]
     crashes: set[tuple[str, int | None]]
     budget: int
+    came: list[int]
     tried: dict[str, Break | Crashed | None] = field(default_factory=dict)
 
     def look(self, scenario: Scenario, kwargs: Mapping[str, Any]) -> Break | Crashed | None:
         """A break or a crash of a new kind that a conversation shows."""
         key = repr((scenario.turns, scenario.tools is None, kwargs))
         if key not in self.tried:
-            if len(self.tried) >= self.budget:
+            if self.came or len(self.tried) >= self.budget:
                 return None
             self.tried[key] = self._try(Plan(scenario, kwargs, core=False))
         return self.tried[key]
@@ -123,6 +151,21 @@ def search(
 
     ``breaks`` are those of the battery. Crashes are added to ``notes``.
     """
+    with _signals_kept() as came:
+        return _search(subject, modes, breaks, notes, policy, block_size, max_examples, seed, came)
+
+
+def _search(
+    subject: Subject,
+    modes: Modes,
+    breaks: Sequence[Break],
+    notes: Notes,
+    policy: str,
+    block_size: int,
+    max_examples: int,
+    seed: int,
+    came: list[int],
+) -> list[Finding]:
     found: dict[Key, Finding] = {}
     hunt = _Hunt(
         subject,
@@ -131,10 +174,11 @@ def search(
         {key_of(each)[2] for each in breaks},
         {(f.detail.partition(":")[0], f.line) for f in notes.findings if f.code == "TF203"},
         max_examples * TRIES,
+        came,
     )
     for number in range(FINDINGS):
         hit = _find(hunt, modes, max_examples, seed + number)
-        if hit is None:
+        if hit is None or came:
             break
         scenario, kwargs, what = hit
         if isinstance(what, Crashed):

@@ -89,6 +89,7 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
         printed_then,
         printed_now,
         _ended(now, at) if printed_now is not None and printed_now.start == at else None,
+        now.branches,
         after.messages,
         before.kwargs != after.kwargs,
     )
@@ -224,20 +225,36 @@ _LOSSY = frozenset(
 _STRIPS = frozenset("trim strip lstrip rstrip".split())
 
 
-def _lossy(template: Template, piece: Piece, missing: str, said: str) -> Span | None:
+def _lossy(
+    template: Template, piece: Piece, missing: str, said: str, branches: Sequence[Branch]
+) -> Span | None:
     """The filter or method that changes what a piece prints, followed through assignments.
 
     Of several the one that stands nearest before the printing: assignments run downwards.
     ``missing`` is the character that the stream holds where the prompt leaves it, ``said`` what
-    the client sent back.
+    the client sent back; ``branches`` are the conditions of the rendering.
     """
     found = [
         template.span(node)
         for node in outline(template).sources(piece.span)[1]
-        if _changes_text(node, missing, said)
+        if _changes_text(node, missing, said) and _was_run(template, node, branches)
     ]
     before = [span for span in found if span.start <= piece.span.end]
     return max(before or found, default=None)
+
+
+def _was_run(template: Template, node: nodes.Node, branches: Sequence[Branch]) -> bool:
+    """Whether the ``if`` statements around a node ever let it be evaluated."""
+    outcomes = {(branch.span, branch.outcome) for branch in branches if branch.whole}
+    place = template.parents.get(id(node))
+    while place is not None and place.parent is not None:
+        parent = place.parent
+        if isinstance(parent, nodes.If) and place.field in ("body", "elif_", "else_"):
+            wanted = place.field == "body"
+            if (template.span(parent.test), wanted) not in outcomes:
+                return False
+        place = template.parents.get(id(parent))
+    return True
 
 
 def _changes_text(node: nodes.Node, missing: str, said: str) -> bool:
@@ -295,6 +312,7 @@ def _verdict(
     then: Piece | None,
     now: Piece | None,
     ended: Piece | None,
+    branches: Sequence[Branch],
     messages: Sequence[Message],
     kwargs_differ: bool,
 ) -> Blame:
@@ -325,7 +343,7 @@ def _verdict(
         spans = [
             span
             for piece in suspects
-            if (span := _lossy(template, piece, missing, said)) is not None
+            if (span := _lossy(template, piece, missing, said, branches)) is not None
         ]
         span = next(iter(spans), None)
         if span is not None and now is not None and span != now.span and not evidence.dropped_block:
@@ -372,7 +390,9 @@ def _never(evidence: Evidence) -> str:
 def _event(evidence: Evidence, messages: Sequence[Message]) -> str:
     index = evidence.message
     following = messages[index + 1 :] if index is not None else []
-    roles = [message.get("role") for message in following if message.get("role") != "assistant"]
+    if any(message.get("role") == "assistant" for message in following):
+        return "the conversation goes on"
+    roles = [message.get("role") for message in following]
     if roles and roles[-1] == "tool":
         return "a tool result follows"
     return f"a {roles[-1]} message follows" if roles else "it is history"

@@ -84,6 +84,7 @@ class Finding:
     run_ids: tuple[str, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     client: str | None = None
+    replay: str | None = None
     scenario: str | None = None
     turn: int | None = None
     locations: tuple[Location, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from templatefix.chat.conversation import Message, answer_of
@@ -15,6 +16,9 @@ def begins_twice(prompt: str, bos: str | None) -> bool:
     return bool(bos) and prompt.startswith((bos or "") * 2)
 
 
+_CLOSING = re.compile(r"</[A-Za-z][\w:-]*>|\[/[A-Z_]+\]")
+
+
 def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
     """The first message of which something is not printed: its index, and what it is.
 
@@ -24,7 +28,11 @@ def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
     spans = in_order(messages, anchors(messages, prompt))
     for i, message in enumerate(messages):
         role = message.get("role")
-        if not all(_shows(prompt, text) for text in message_texts(message.get("content"))):
+        said = message_texts(message.get("content"))
+        if role == "assistant":
+            # Reasoning inside the content is not lost content.
+            said = [_CLOSING.split(text)[-1] for text in said]
+        if not all(_shows(prompt, text) for text in said):
             return i, f"the content of {'an' if role == 'assistant' else 'a'} {role} message"
         if role != "assistant":
             continue

@@ -20,7 +20,8 @@ def github_report(reports: Iterable[Report]) -> str:
 def _commands(report: Report) -> list[str]:
     commands = []
     shown = list(report.findings)
-    if report.fault is not None:
+    located = {finding.code for finding in shown if finding.line is not None}
+    if report.fault is not None and report.fault.code not in located:
         fault = report.fault
         shown = [finding for finding in shown if finding.code != fault.code]
         hint = f" ({fault.hint})" if fault.hint else ""

@@ -116,6 +116,8 @@ def _verdict(report: Report, style: TextStyle) -> list[str]:
     if report.fault is not None:
         fault = report.fault
         hint = f" ({fault.hint})" if fault.hint else ""
+        lines = [f.line for f in report.findings if f.code == fault.code and f.line is not None]
+        name += f":{lines[0]}" if lines else ""
         label = style.paint("error", "error")
         return [f"{name}: {label}: {fault.code} {visible(fault.message)}{visible(hint)}"]
     if report.verdict == "preserving":
@@ -210,10 +212,20 @@ def _says_more(finding: Finding) -> bool:
     return not said
 
 
+#: How a client that is not the usual one gets and replays answers.
+_FORMS = {
+    "inline": "reasoning inside the content",
+    "stripped": "fields without outer whitespace",
+    "verbatim": "fields verbatim",
+}
+
+
 def _circumstances(finding: Finding) -> str:
     parts = [kwargs_text(finding.kwargs)] if finding.kwargs else []
     if finding.client:
         parts.append(f"{finding.client} client")
+    if finding.replay in _FORMS:
+        parts.append(_FORMS[finding.replay])
     if finding.scenario:
         parts.append(finding.scenario)
     if finding.turn is not None:

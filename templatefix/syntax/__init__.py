@@ -10,7 +10,7 @@ from templatefix.syntax.content import ContentFormat, content_format
 from templatefix.syntax.fault import Unparsable
 from templatefix.syntax.kwargs import Kwarg, kwargs
 from templatefix.syntax.literals import literals, reads_attribute
-from templatefix.syntax.names import named_kwargs, reads_messages
+from templatefix.syntax.names import looks_like_chat, named_kwargs, reads_messages
 from templatefix.syntax.span import Lines, Position, Span, normalise_newlines
 from templatefix.syntax.template import Place, Template, parse
 from templatefix.syntax.unknown import UnknownName, unknown_names
@@ -28,6 +28,7 @@ __all__ = [
     "content_format",
     "kwargs",
     "literals",
+    "looks_like_chat",
     "named_kwargs",
     "normalise_newlines",
     "parse",

@@ -78,6 +78,27 @@ def reads_messages(template: Template) -> bool:
     return "messages" in named_kwargs(template)
 
 
+def looks_like_chat(template: Template) -> bool:
+    """Whether a template that reads ``messages`` is one for a chat, and not a page with notices.
+
+    Chat templates are whole by themselves, and look at who speaks or at what is said.
+    """
+    nodes_found = [place.node for place in template.places]
+    if any(isinstance(node, _PAGE) for node in nodes_found):
+        return False
+    keys = {node.attr for node in nodes_found if isinstance(node, nodes.Getattr)}
+    keys |= {
+        node.value
+        for node in nodes_found
+        if isinstance(node, nodes.Const) and isinstance(node.value, str)
+    }
+    return bool(keys & {"role", "content"})
+
+
+#: What only pages are made with: no server of chats has other templates to load.
+_PAGE = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport, nodes.Block)
+
+
 def outside_names(template: Template, special_tokens: frozenset[str]) -> frozenset[str]:
     """Undeclared names that no server supplies by itself."""
     return frozenset(

@@ -139,10 +139,10 @@ def test_a_kwarg_that_repairs_is_the_fix() -> None:
 def test_the_fix_of_what_no_kwarg_repairs_is_a_patch() -> None:
     body = _KEPT.replace(" or keep", "")
     fix = by_code(report(branches(_HEADER + body + _CONTENT)))["TF102"].fix
-    assert fix == Fix("templatefix patch --policy keep-reasoning", safe=False)
+    assert fix == Fix("templatefix patch t --out fixed.jinja --policy keep-reasoning", safe=False)
     block = "{{- '<think>\\n\\n</think>\\n\\n' }}"
     fix = by_code(report(branches(_HEADER + _CONTENT, prompt=block)))["TF101"].fix
-    assert fix == Fix("templatefix patch --policy lossless")
+    assert fix == Fix("templatefix patch t --out fixed.jinja")
 
 
 def test_no_patch_is_offered_for_what_only_an_edge_run_shows() -> None:
