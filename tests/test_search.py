@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +21,7 @@ from templatefix.chat.given import scenario_of
 from templatefix.check import CheckOptions, check
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
+from tests.example import EXAMPLE
 from tests.subjects import APPENDS, APPENDS_ALL, branches, report, template
 
 search_module: Any = importlib.import_module("templatefix.check.search")
@@ -212,3 +215,24 @@ def test_what_the_server_s_parsers_would_not_find_is_no_counterexample() -> None
     other = CheckOptions(max_examples=20, tool_call_parser="mistral")
     checked = report(TRIMS, other)
     assert not [f for f in checked.findings if f.code == "TF106" and f.scenario == "search"]
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize("after", [0.7, 1.5])
+def test_an_interrupt_ends_the_search_at_once(name: str, code: int, after: float) -> None:
+    """Hypothesis would take it for a fault of what it draws, and go on."""
+    template = str(EXAMPLE / "chat_template.jinja")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "templatefix", "check", "--max-examples", "100000", template],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        time.sleep(after)
+        process.send_signal(getattr(signal, name))
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == code
+    assert b"Traceback" not in said

@@ -35,6 +35,9 @@ from templatefix.syntax import literals, reads_attribute
 #: example asked for: shrinking takes more of them than finding does.
 FINDINGS, TRIES = 3, 15
 
+#: Conversations drawn in one go.
+PORTION = 20
+
 #: Codes that are not the template's fault, or no loss at all.
 _HARMLESS = frozenset({"TF105", "TF108", "TF301"})
 
@@ -217,23 +220,28 @@ def _find(
         ),
         st.sampled_from(modes.sweep),
     )
-    try:
-        scenario, kwargs = find(
-            strategy,
-            lambda drawn: hunt.look(*drawn) is not None,
-            settings=settings(
-                max_examples=max_examples,
-                database=None,
-                deadline=None,
-                phases=(Phase.generate, Phase.shrink),
-                suppress_health_check=list(HealthCheck),
-            ),
-            random=Random(seed),
-        )
-    except NoSuchExample:
-        return None
-    hit = hunt.look(scenario, kwargs)
-    return None if hit is None else (scenario, kwargs, hit)
+    # In portions: between them an interrupt is heeded.
+    for begun in range(0, max_examples, PORTION):
+        try:
+            scenario, kwargs = find(
+                strategy,
+                lambda drawn: hunt.look(*drawn) is not None,
+                settings=settings(
+                    max_examples=min(PORTION, max_examples - begun),
+                    database=None,
+                    deadline=None,
+                    phases=(Phase.generate, Phase.shrink),
+                    suppress_health_check=list(HealthCheck),
+                ),
+                random=Random(f"{seed} {begun}" if begun else seed),
+            )
+        except NoSuchExample:
+            if hunt.came:
+                return None
+            continue
+        hit = hunt.look(scenario, kwargs)
+        return None if hit is None else (scenario, kwargs, hit)
+    return None
 
 
 def _make_home() -> None:
