@@ -273,6 +273,8 @@ def test_a_template_is_wrapped_without_a_change_in_what_it_prints() -> None:
 #: What keeps a fold of a template of the corpus from preserving every stream.
 KNOWN = {
     "google/gemma-4-31B-it": "calls with content are known only in a dialect with another order",
+    "NousResearch/Hermes-4-14B": "where it thinks it crashes on content without a closing tag, "
+    "and the marks that a fold renders have none",
 }
 
 
@@ -283,9 +285,9 @@ def test_preserves_the_streams_of_real_templates(entry: Entry) -> None:
     if not its.original.failures:
         pytest.skip("nothing breaks")
     trial = its.trial(next(candidates(its)).text)
-    assert trial.fault is None
     left = [failure for failure in trial.failures if failure.code != "TF108"]
-    assert not left or entry.model_id in KNOWN
+    holds = trial.fault is None and not left
+    assert holds != (entry.model_id in KNOWN), trial.fault
 
 
 def _of_corpus(entry: Entry) -> Bench:
