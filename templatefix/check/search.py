@@ -203,7 +203,7 @@ def _find(
     hunt: _Hunt, modes: Modes, max_examples: int, seed: int
 ) -> tuple[Scenario, Mapping[str, Any], Break | Crashed] | None:
     """The smallest conversation of a new kind, the mode it needs, and what it shows."""
-    _make_home()
+    make_home()
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
     from hypothesis.errors import NoSuchExample
@@ -214,7 +214,7 @@ def _find(
     subject = hunt.subject
     strategy = st.tuples(
         conversations(
-            _markers(subject),
+            markers_of(subject),
             tools=reads_attribute(subject.parsed, "tool_calls"),
             system=not refuses_system(subject.server),
         ),
@@ -244,7 +244,7 @@ def _find(
     return None
 
 
-def _make_home() -> None:
+def make_home() -> None:
     """Keep Hypothesis's files out of the working directory."""
     from hypothesis.configuration import set_hypothesis_home_dir
 
@@ -252,7 +252,7 @@ def _make_home() -> None:
     set_hypothesis_home_dir(Path(cache) / "templatefix" / "hypothesis")
 
 
-def _markers(subject: Subject) -> tuple[str, ...]:
+def markers_of(subject: Subject) -> tuple[str, ...]:
     """Tags of the template that a user might well type: none that the tokenizer takes for one."""
     special = subject.encoder.special_tokens()
     tags = subject.author.parsers.tags

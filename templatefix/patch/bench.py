@@ -17,7 +17,6 @@ from templatefix.chat.server import Server, Tools
 from templatefix.check.breaks import canonical_reuse
 from templatefix.check.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
-from templatefix.findings.blame import Blame, Witness, blame
 from templatefix.findings.evidence import Evidence, gather
 from templatefix.patch.shapes import ODDLY_SPACED, SHAPES
 from templatefix.render import Crashed, JinjaRenderer, Refused, SyntaxFault
@@ -234,14 +233,6 @@ class Bench:
                 continue
             found.append(Failure(run, comparison, evidence, code, detail))
         return found
-
-    def blame(self, trial: Trial, failure: Failure) -> tuple[Blame, Witness]:
-        """The guilty place of a failure in the candidate's own source."""
-        assert trial.server is not None
-        witness = Witness(
-            parsed(trial.text), trial.server, dict(self.subject.template.special_tokens)
-        )
-        return blame(failure.comparison, failure.evidence, failure.run.tools, witness), witness
 
 
 def parsed(text: str) -> Template:

@@ -151,20 +151,32 @@ class JinjaRenderer:
         """The prompt's text. Raises :class:`Refused` or :class:`Crashed`."""
         self._clock = request.clock
         self.renders += 1
-        variables = {**self._special_tokens, **(request.kwargs or {})}
-        # transformers passes these by name: a kwarg of the same name would be an error there.
-        variables["messages"] = template_messages(request.messages)
-        variables["tools"] = request.tools
-        variables.setdefault("documents", None)
-        variables["add_generation_prompt"] = request.add_generation_prompt
         try:
-            return self._template.render(variables)
+            return self._template.render(template_variables(request, self._special_tokens))
         except Exception as fault:
-            if type(fault) is jinja2.exceptions.TemplateError:
-                raise Refused(fault.message or "") from None
-            raise Crashed(
-                type(fault).__name__, str(fault), template_line(fault.__traceback__)
-            ) from None
+            raise fault_of(fault) from None
+
+
+def template_variables(request: RenderRequest, special_tokens: Mapping[str, str]) -> dict[str, Any]:
+    """What the template is given.
+
+    transformers passes messages, tools and the generation flag by name: no kwarg replaces them.
+    """
+    return {
+        "documents": None,
+        **special_tokens,
+        **(request.kwargs or {}),
+        "messages": template_messages(request.messages),
+        "tools": request.tools,
+        "add_generation_prompt": request.add_generation_prompt,
+    }
+
+
+def fault_of(fault: Exception) -> Refused | Crashed:
+    """What an exception of a rendering means: a refusal in the template's words, or a crash."""
+    if type(fault) is jinja2.exceptions.TemplateError:
+        return Refused(fault.message or "")
+    return Crashed(type(fault).__name__, str(fault), template_line(fault.__traceback__))
 
 
 def template_line(traceback: TracebackType | None) -> int | None:

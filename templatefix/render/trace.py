@@ -17,8 +17,8 @@ from typing import NamedTuple
 import jinja2
 from jinja2 import nodes
 
-from templatefix.render.jinja import make_environment, template_line, template_messages
-from templatefix.render.protocol import Crashed, Refused, RenderRequest, SyntaxFault
+from templatefix.render.jinja import fault_of, make_environment, template_variables
+from templatefix.render.protocol import RenderRequest, SyntaxFault
 from templatefix.render.trace_code import TracingGenerator, conditions
 from templatefix.render.trace_record import Recorder, marks_of
 from templatefix.syntax import Span, Template, Unparsable, parse
@@ -93,24 +93,13 @@ def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) 
     Raises :class:`SyntaxFault`, :class:`Refused` and :class:`Crashed` as rendering does.
     """
     compiled = _compile(text)
-    messages = template_messages(request.messages)
-    recorder = Recorder(messages, request.clock)
+    variables = template_variables(request, special_tokens)
+    recorder = Recorder(variables["messages"], request.clock)
     compiled.environment.recorder = recorder  # type: ignore[attr-defined]
-    variables = {
-        "documents": None,
-        **special_tokens,
-        **(request.kwargs or {}),
-        "messages": messages,
-        "tools": request.tools,
-        "add_generation_prompt": request.add_generation_prompt,
-    }
     try:
         rendered = recorder.gather(compiled.template.generate(variables))
     except Exception as fault:
-        if type(fault) is jinja2.TemplateError:
-            raise Refused(fault.message or "") from None
-        line = template_line(fault.__traceback__)
-        raise Crashed(type(fault).__name__, str(fault), line) from None
+        raise fault_of(fault) from None
     return Trace(
         str(rendered),
         tuple(

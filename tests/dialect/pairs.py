@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from templatefix.dialect.answer import Answer, ToolCall
+from templatefix.chat.answer import Answer, ToolCall
 from templatefix.dialect.named import REASONING, TOOLS, ReasoningDialect, ToolDialect
 
 #: (--reasoning-parser, tool dialect)

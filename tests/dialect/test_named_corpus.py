@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from templatefix.dialect.answer import Answer, ToolCall
+from templatefix.chat.answer import Answer, ToolCall
 from templatefix.dialect.named import ReasoningDialect, completion, infer
 from templatefix.render.jinja import JinjaRenderer
 from templatefix.render.protocol import Crashed, Refused, RenderRequest

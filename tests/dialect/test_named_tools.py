@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from templatefix.dialect.answer import ToolCall
+from templatefix.chat.answer import ToolCall
 from templatefix.dialect.named import TOOLS
 from tests.dialect.pairs import TOOLS_ASKED
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from templatefix.dialect.answer import Answer, ToolCall
+from templatefix.chat.answer import Answer, ToolCall
 from templatefix.dialect.named import (
     REASONING,
     TOOLS,

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from templatefix.dialect.answer import ToolCall
+from templatefix.chat.answer import ToolCall
 from templatefix.dialect.named import ReasoningDialect, ToolDialect, parse
 from tests.corpus import corpus_directory
 from tests.dialect.pairs import PAIRS, TOOLS_ASKED, dialects_of

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..answer import Answer, ToolCall
+from templatefix.chat.answer import Answer, ToolCall
+
 from .schema import Tools
 from .tool import Reading
 

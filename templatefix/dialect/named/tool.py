@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..answer import ToolCall
+from templatefix.chat.answer import ToolCall
+
 from .schema import Tools
 
 #: Content around the calls, the calls, and whether the parser saw a call at all (its content rules

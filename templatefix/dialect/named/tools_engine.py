@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..answer import ToolCall
+from templatefix.chat.answer import ToolCall
+
 from .grammar import Grammar, Move, Slot, State, content_beside, read, reasoning_moves
 from .schema import Tools, dump, fit, functions
 from .tool import Reading

@@ -9,7 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..answer import ToolCall
+from templatefix.chat.answer import ToolCall
+
 from .grammar import Grammar, Move, State, reasoning_moves
 from .schema import Tools, dump
 from .tool import members

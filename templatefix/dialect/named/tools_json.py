@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..answer import ToolCall
+from templatefix.chat.answer import ToolCall
+
 from .grammar import Found, Slot, content_beside
 from .schema import Tools, dump, fit
 from .tool import Reading

@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..answer import ToolCall
+from templatefix.chat.answer import ToolCall
+
 from .schema import Tools, dump
 from .tool import Reading, members
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..answer import ToolCall
+from templatefix.chat.answer import ToolCall
+
 from .schema import dump
 from .tool import members
 from .tools_engine import DSML, KIMI_CALL, KIMI_SECTION

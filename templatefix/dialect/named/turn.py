@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from ..answer import Answer
+from templatefix.chat.answer import Answer
+
 from .harmony import parse_harmony, write_harmony_turn
 from .reasoning import ReasoningDialect
 from .schema import Tools

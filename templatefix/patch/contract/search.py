@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Literal
 
 from templatefix.chat.conversation import Scenario
-from templatefix.check.search import _make_home, _markers
+from templatefix.check.search import make_home, markers_of
 from templatefix.check.subject import refuses_system
 from templatefix.dialect.parsers import stripped
 from templatefix.patch.bench import Kwargs
@@ -121,7 +121,7 @@ def _thinking(plan: Plan) -> Plan:
 
 def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, int]:
     """A small conversation that breaks a clause, and how many were tried."""
-    _make_home()
+    make_home()
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
     from hypothesis.errors import NoSuchExample
@@ -132,7 +132,7 @@ def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, 
     hunt = _Hunt(exam)
     drawn: st.SearchStrategy[Any] = st.tuples(
         conversations(
-            _markers(subject),
+            markers_of(subject),
             tools=reads_attribute(subject.parsed, "tool_calls"),
             system=not refuses_system(subject.server),
         ),

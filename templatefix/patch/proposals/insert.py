@@ -126,9 +126,7 @@ def _places(scene: Scene, value: str) -> Iterator[Edit]:
 def _after(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
     node = node_at(scene.template, piece.span)
     if isinstance(node, nodes.TemplateData):
-        offset = _source_offset(scene, piece, scene.at)
-        if offset is not None:
-            yield Edit(offset, offset, "{{ " + value + " }}")
+        yield from _into_data(scene, piece, value)
     elif node is not None:
         end = scene.template.outer_span(node).end
         yield Edit(end, end, f" {_operator(scene, node)} {value}")
@@ -137,9 +135,7 @@ def _after(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
 def _before(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
     node = node_at(scene.template, piece.span)
     if isinstance(node, nodes.TemplateData):
-        offset = _source_offset(scene, piece, scene.at)
-        if offset is not None:
-            yield Edit(offset, offset, "{{ " + value + " }}")
+        yield from _into_data(scene, piece, value)
     elif node is not None:
         start = scene.template.outer_span(node).start
         yield Edit(start, start, f"{value} {_operator(scene, node)} ")
@@ -149,15 +145,20 @@ def _within(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
     """An insertion into the middle of a literal."""
     node = node_at(scene.template, piece.span)
     if isinstance(node, nodes.TemplateData):
-        offset = _source_offset(scene, piece, scene.at)
-        if offset is not None:
-            yield Edit(offset, offset, "{{ " + value + " }}")
+        yield from _into_data(scene, piece, value)
     elif isinstance(node, nodes.Const) and isinstance(node.value, str):
         cut = scene.at - piece.start
         operator = _operator(scene, node)
         text = f" {operator} ".join([literal(node.value[:cut]), value, literal(node.value[cut:])])
         chained = isinstance(scene.template.parents[id(node)].parent, (nodes.Add, nodes.Concat))
         yield Edit(piece.span.start, piece.span.end, text if chained else f"({text})")
+
+
+def _into_data(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
+    """An insertion into template data, where the divergence stands in it."""
+    offset = _source_offset(scene, piece, scene.at)
+    if offset is not None:
+        yield Edit(offset, offset, "{{ " + value + " }}")
 
 
 def _operator(scene: Scene, node: nodes.Node) -> str:
