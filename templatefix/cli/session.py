@@ -177,10 +177,11 @@ def _without_verdict(planned: Planned, error: TargetError | None) -> Report:
 def _conversations(planned: Sequence[Planned]) -> dict[str, Mapping[str, Any]]:
     """The conversations that the user names, each read once. Raises TargetError."""
     names = {each.settings.conversation for each in planned} - {None}
-    return {name: _conversation(name) for name in sorted(filter(None, names))}
+    return {name: read_conversation_file(name) for name in sorted(filter(None, names))}
 
 
-def _conversation(name: str) -> Mapping[str, Any]:
+def read_conversation_file(name: str) -> Mapping[str, Any]:
+    """The conversation in a file, or on standard input (``-``). Raises TargetError."""
     label = "<stdin>" if name == "-" else name
     try:
         content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()

@@ -144,7 +144,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "stream_tokens": finding.total,
         "lost_here": finding.lost_here,
         "lost_tokens": finding.lost_tokens,
-        "divergence": None if finding.divergence is None else _divergence(finding.divergence),
+        "divergence": None if finding.divergence is None else divergence_json(finding.divergence),
         "conversation": finding.conversation,
         "fingerprint": finding.fingerprint,
         "fix": None if finding.fix is None else finding.fix.text,
@@ -163,7 +163,8 @@ def _location(location: Location) -> dict[str, Any]:
     }
 
 
-def _divergence(divergence: Divergence) -> dict[str, Any]:
+def divergence_json(divergence: Divergence) -> dict[str, Any]:
+    """A divergence as every JSON report has it."""
     return {
         "token_index": divergence.token_index,
         "char_index": divergence.char_index,
