@@ -181,15 +181,14 @@ def _agreement(verification: Verification) -> str:
     compared = [turn for run in verification.runs for turn in run.compared]
     if not compared:
         return "not compared: no figure of the server can be held against a prediction"
-    wrong = [
-        f"{_label(run, verification)}turn {turn.turn}: {turn.predicted} predicted, "
-        f"{turn.cached} cached"
-        for run in verification.runs
-        for turn in run.compared
-        if not turn.agrees
-    ]
+    wrong = [(run, turn) for run in verification.runs for turn in run.compared if not turn.agrees]
     if wrong:
-        return f"differ in {len(wrong)} of {len(compared)} turns: {'; '.join(wrong)}"
+        run, turn = wrong[0]
+        return (
+            f"differ in {len(wrong)} of {len(compared)} turns, first in "
+            f"{_label(run, verification)}turn {turn.turn}: {turn.predicted} predicted, "
+            f"{turn.cached} cached"
+        )
     ranges = sum(turn.predicted is not None and not turn.predicted.exact for turn in compared)
     within = f" ({ranges} of them within a range)" if ranges else ""
     number = len(compared)
