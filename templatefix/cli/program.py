@@ -27,6 +27,7 @@ COMMANDS = {
     "check": ("templatefix.cli.check:check", "Find what makes a server lose its cached tokens."),
     "patch": ("templatefix.cli.patch:patch", "Repair a template with the smallest proven change."),
     "verify": ("templatefix.cli.verify:verify", "Hold a live server's cache hits to predictions."),
+    "ready": ("templatefix.cli.ready:ready", "Find templates that are repaired already."),
     "explain": ("templatefix.cli.explain:explain", "Explain one rule, with examples."),
     "rules": ("templatefix.cli.rules:rules", "List the rules."),
 }

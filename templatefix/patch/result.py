@@ -67,7 +67,7 @@ def report_of(patched: Patched, options: PatchOptions) -> RepairReport:
             )
             for failure in after.failures
         ),
-        trades=tuple(_trades(before, after)) if patched.status == "patched" else (),
+        trades=tuple(trades(before, after)) if patched.status == "patched" else (),
         refusals=tuple(
             Refusal(
                 attempt.rung,
@@ -92,7 +92,7 @@ def _wide_bench(patched: Patched, options: PatchOptions) -> Bench:
     return Bench(subject, modes_of(subject, asked), "keep-reasoning", options.block_size)
 
 
-def _trades(before: Trial, after: Trial) -> Iterable[Trade]:
+def trades(before: Trial, after: Trial) -> Iterable[Trade]:
     """One trade for each mode, over the runs in which the parsers' fields come back unchanged."""
     repaired = {run.plan.id: run for run in after.runs}
     found: dict[str, Trade] = {}

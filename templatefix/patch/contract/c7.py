@@ -36,13 +36,13 @@ def check(exam: Exam) -> ClauseResult:
     tried = 0
     for kwargs in exam.bench.kwargs:
         for tools in _tools(exam, kwargs):
-            many = _messages(MANY, tools)
-            was = _cost(exam.bench.subject.template.text, exam, many, tools, kwargs)
-            now = _cost(exam.text, exam, many, tools, kwargs)
+            many = long_chat(MANY, tools)
+            was = steps(exam.bench.subject.template.text, exam, many, tools, kwargs)
+            now = steps(exam.text, exam, many, tools, kwargs)
             if was is None or now is None:
                 continue
             tried += 1
-            few = _messages(FEW, tools)
+            few = long_chat(FEW, tools)
             message = _excess(exam, few, tools, kwargs, was, now)
             if message is not None:
                 conversation = given(many, tools, kwargs)
@@ -54,9 +54,9 @@ def _excess(
     exam: Exam, few: Sequence[Message], tools: Tools, kwargs: Kwargs, was: int, now: int
 ) -> str | None:
     """What is too much about the cost ``now`` of many turns, which ``was`` the original's."""
-    half = _cost(exam.text, exam, few, tools, kwargs)
+    half = steps(exam.text, exam, few, tools, kwargs)
     if half is not None and now > GROWTH * half:
-        before = _cost(exam.bench.subject.template.text, exam, few, tools, kwargs)
+        before = steps(exam.bench.subject.template.text, exam, few, tools, kwargs)
         if before is None or was <= GROWTH * before:
             return f"{FEW} turns take {half} steps, {MANY} turns {now}"
     if not exam.fold and now > max(PRICE * was, was + RESTORED * MANY):
@@ -73,7 +73,7 @@ def _tools(exam: Exam, kwargs: Kwargs) -> Iterator[Tools]:
         yield TOOLS
 
 
-def _cost(
+def steps(
     text: str, exam: Exam, messages: Sequence[Message], tools: Tools, kwargs: Kwargs
 ) -> int | None:
     """Executed outputs and loop bodies; None where the template does not render."""
@@ -86,7 +86,7 @@ def _cost(
     return traced.outputs + traced.loop_bodies
 
 
-def _messages(turns: int, tools: Tools) -> list[Message]:
+def long_chat(turns: int, tools: Tools) -> list[Message]:
     """So many answers and one more question."""
     messages: list[Message] = []
     for i in range(turns):

@@ -1,0 +1,1 @@
+"""Ready templates: repaired templates that ship with the package, each with its record."""

@@ -1,0 +1,203 @@
+"""Measuring a ready template against published ones: what its record is made of.
+
+The contract of ``templatefix patch`` is the measure: the ready template is held to it as if it
+were a candidate for the repair of the published one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any
+
+from templatefix import __version__
+from templatefix.check.options import CheckOptions
+from templatefix.check.outcome import sha256
+from templatefix.check.runs import modes_of
+from templatefix.check.subject import Subject, prepare
+from templatefix.errors import TargetError
+from templatefix.findings.ready import (
+    ChatReuse,
+    Cost,
+    Header,
+    Patch,
+    Record,
+    Reference,
+    TurnReuse,
+)
+from templatefix.patch.bench import Bench, Trial
+from templatefix.patch.contract import Proof, c6, verify
+from templatefix.patch.contract.c7 import MANY, long_chat, steps
+from templatefix.patch.contract.exam import Exam, difference
+from templatefix.patch.repair import PatchOptions, repair
+from templatefix.patch.result import trades
+from templatefix.ready.shelf import Ready
+from templatefix.render import Crashed, Refused
+from templatefix.replay.run import Client, Plan, Run, replay
+from templatefix.source.template import ChatTemplate
+
+BLOCK_SIZE = 16
+SEED = 0
+
+#: The chats of four turns whose reuse is recorded.
+_CHATS = ("plain-chat", "reasoning-chat", "tool-loop-then-user")
+
+
+def measured(
+    ready: Ready, published: Sequence[tuple[str, ChatTemplate]], max_examples: int
+) -> Record:
+    """Measure a ready template against the published templates of the models it names.
+
+    ``published`` holds pairs of a model id and its template. Raises ``TargetError`` where the
+    contract does not hold, or where the header hides a difference.
+    """
+    header = ready.header
+    references = tuple(
+        _reference(ready, header, model_id, template, max_examples)
+        for model_id, template in published
+    )
+    return Record(
+        name=ready.name,
+        sha256=sha256(ready.text),
+        policy=header.policy,
+        block_size=BLOCK_SIZE,
+        seed=SEED,
+        versions={
+            "templatefix": __version__,
+            "python": ".".join(map(str, sys.version_info[:2])),
+            **{name: version(name) for name in ("jinja2", "tokenizers", "hypothesis")},
+        },
+        references=references,
+        limits=header.limits,
+    )
+
+
+def _reference(
+    ready: Ready, header: Header, model_id: str, template: ChatTemplate, max_examples: int
+) -> Reference:
+    asked = CheckOptions(
+        block_size=BLOCK_SIZE,
+        reasoning_parser=header.reasoning_parser,
+        tool_call_parser=header.tool_call_parser,
+    )
+    subject = prepare(template, asked)
+    bench = Bench(subject, modes_of(subject, asked), header.policy, BLOCK_SIZE)
+    proof = verify(bench, ready.text, max_examples=max_examples, seed=SEED, fold=True)
+    repaired = prepare(replace(template, text=ready.text), asked)
+    modes = modes_of(repaired, asked)
+    proof = proof.including(c6(Bench(repaired, modes, header.policy, BLOCK_SIZE)))
+    _expect_held(ready, model_id, proof)
+    trial = bench.trial(ready.text)
+    return Reference(
+        model_id=model_id,
+        sha256=sha256(template.text),
+        tokenizer=subject.encoder.source or "none",
+        approximate=subject.encoder.approximate,
+        modes=bench.kwargs,
+        clauses={each.clause: each.tried for each in proof.results},
+        conversations=len(trial.runs),
+        generated=proof.examples,
+        tokens=sum(len(r.prompt_ids) for run in trial.runs for r in run.requests),
+        steps=_steps(bench, ready.text),
+        reuse=tuple(_reuse(bench.original, trial)),
+        costs=tuple(
+            Cost(
+                trade.kwargs,
+                trade.requests,
+                round(trade.extra_context / max(1, trade.requests), 1),
+                round(trade.saved_prefill / max(1, trade.requests), 1),
+            )
+            for trade in trades(bench.original, trial)
+        ),
+        patch=against_patch(ready, header, subject, bench),
+    )
+
+
+def _expect_held(ready: Ready, model_id: str, proof: Proof) -> None:
+    for violation in proof.violations:
+        message = f"breaks {violation.clause} against {model_id}: {violation.message}"
+        raise TargetError(str(ready.path), message, "mend the ready template")
+
+
+def _reuse(before: Trial, after: Trial) -> Iterator[ChatReuse]:
+    repaired = {run.plan.id: run for run in after.runs}
+    for run in before.runs:
+        plan = run.plan
+        if plan.scenario.name in _CHATS and plan.replay == "raw" and plan.id in repaired:
+            yield ChatReuse(plan.scenario.name, plan.kwargs, _turns(run, repaired[plan.id]))
+
+
+def _turns(before: Run, after: Run) -> tuple[TurnReuse, ...]:
+    return tuple(
+        TurnReuse(
+            was.turn,
+            (len(was.after.prompt_ids), len(now.after.prompt_ids)),
+            (was.hit, now.hit),
+            (was.ideal, now.ideal),
+        )
+        for was, now in zip(before.comparisons, after.comparisons, strict=True)
+    )
+
+
+def _steps(bench: Bench, text: str) -> float:
+    """How many times the steps of the published template a hundred turns take."""
+    exam = Exam(bench, text, bench.server(text), fold=True)
+    chat = long_chat(MANY, None)
+    was = steps(bench.subject.template.text, exam, chat, None, {})
+    now = steps(text, exam, chat, None, {})
+    return round(now / was, 2) if was and now else 0.0
+
+
+def against_patch(ready: Ready, header: Header, subject: Subject, bench: Bench) -> Patch:
+    """The prompts of the bench's runs, under the ready template and under the patched one.
+
+    Raises ``TargetError`` where they differ and the header does not say why.
+    """
+    options = PatchOptions(
+        policy=header.policy,
+        block_size=BLOCK_SIZE,
+        reasoning_parser=header.reasoning_parser,
+        tool_call_parser=header.tool_call_parser,
+    )
+    patched = repair(subject.template, options)
+    if patched.text is None:
+        return Patch(None, 0, 0, None)
+    mine, theirs = bench.server(ready.text), bench.server(patched.text)
+    prompts, different, example = 0, 0, None
+    for plan in _plans(bench):
+        try:
+            run = replay(plan, subject.author, subject.encoder, BLOCK_SIZE)
+        except (Refused, Crashed):
+            continue
+        for request in run.requests:
+            asked = (request.messages, run.tools, request.kwargs)
+            prompts += 1
+            one, other = _prompt(mine, *asked), _prompt(theirs, *asked)
+            if one != other:
+                different += 1
+                example = example or f"{plan.id}: {difference(other, one)}"
+    if different and not header.differs:
+        message = f"renders {different} of {prompts} prompts unlike the patch: {example}"
+        raise TargetError(
+            str(ready.path), message, "say why in a line 'differs: ...' of its header"
+        )
+    return Patch(patched.candidate.rung if patched.candidate else None, prompts, different, example)
+
+
+def _plans(bench: Bench) -> Iterator[Plan]:
+    clients: tuple[Client, ...] = ("faithful", "reasoning-dropping")
+    for plan in bench.spoken:
+        for client in clients if plan.replay == "raw" else clients[:1]:
+            yield Plan(plan.scenario, plan.kwargs, client, plan.replay)
+
+
+def _prompt(server: Any, messages: Any, tools: Any, kwargs: Mapping[str, Any]) -> str:
+    try:
+        prompt: str = server.prompt(messages, tools, kwargs)
+    except Refused as refused:
+        return f"refused: {refused.message}"
+    except Crashed as crashed:
+        return f"crashed: {crashed}"
+    return prompt

@@ -1,0 +1,64 @@
+"""The file that a ready template's record is kept in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from templatefix.errors import TargetError
+from templatefix.findings.ready import ChatReuse, Cost, Patch, Record, Reference, TurnReuse
+
+#: Raised with every change of the keys.
+FORMAT = 1
+
+
+def record_json(record: Record) -> str:
+    """The text of a record's file."""
+    return json.dumps({"format": FORMAT, **asdict(record)}, indent=2, ensure_ascii=False) + "\n"
+
+
+def record_from(text: str, display: str) -> Record:
+    """Read a record's file. Raises ``TargetError`` where it is none."""
+    try:
+        fields = json.loads(text)
+        if fields.pop("format") != FORMAT:
+            raise ValueError("another format")
+        references = tuple(_reference(each) for each in fields.pop("references"))
+        return Record(**{**fields, "references": references, "limits": tuple(fields["limits"])})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        hint = "write it again with templatefix ready record"
+        raise TargetError(display, f"not a record of a ready template: {error}", hint) from None
+
+
+def _reference(fields: dict[str, Any]) -> Reference:
+    reuse = tuple(
+        ChatReuse(
+            chat["scenario"],
+            chat["kwargs"],
+            tuple(
+                TurnReuse(
+                    turn["turn"],
+                    _pair(turn["prompt"]),
+                    _pair(turn["cached"]),
+                    _pair(turn["ideal"]),
+                )
+                for turn in chat["turns"]
+            ),
+        )
+        for chat in fields["reuse"]
+    )
+    return Reference(
+        **{
+            **fields,
+            "modes": tuple(fields["modes"]),
+            "reuse": reuse,
+            "costs": tuple(Cost(**cost) for cost in fields["costs"]),
+            "patch": Patch(**fields["patch"]),
+        }
+    )
+
+
+def _pair(values: list[int]) -> tuple[int, int]:
+    before, after = values
+    return before, after

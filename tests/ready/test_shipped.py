@@ -1,0 +1,63 @@
+"""The ready templates that ship: measured, up to date, and true to what they were measured on."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from templatefix import __version__
+from templatefix.check.options import CheckOptions
+from templatefix.check.outcome import sha256
+from templatefix.check.runs import modes_of
+from templatefix.check.subject import prepare
+from templatefix.patch.bench import Bench
+from templatefix.patch.contract import verify
+from templatefix.ready.shelf import Ready, shelf
+from tests.packages import or_skip
+from tests.ready.references import published
+
+SHIPPED = pytest.mark.parametrize("ready", shelf(), ids=lambda ready: ready.name)
+ROOT = Path(__file__).parents[2]
+
+
+@SHIPPED
+def test_its_record_belongs_to_it(ready: Ready) -> None:
+    """Else: ``python tools/record_ready.py``."""
+    record, header = ready.record, ready.header
+    assert record is not None
+    assert record.sha256 == sha256(ready.text)
+    assert record.versions["templatefix"] == __version__
+    assert (record.name, record.policy, record.limits) == (ready.name, header.policy, header.limits)
+    assert tuple(each.model_id for each in record.references) == header.references
+    assert set(header.references) <= set(header.serves)
+    for reference in record.references:
+        assert not reference.patch.different or header.differs
+        assert reference.generated >= 60
+
+
+@SHIPPED
+def test_it_keeps_the_contract_against_what_is_published(ready: Ready, tmp_path: Path) -> None:
+    """Without the search, which its record has; what was measured then is counted again."""
+    header = ready.header
+    asked = CheckOptions(
+        reasoning_parser=header.reasoning_parser, tool_call_parser=header.tool_call_parser
+    )
+    assert ready.record is not None
+    for reference in ready.record.references:
+        template = or_skip(partial(published, reference, tmp_path))
+        subject = prepare(template, asked)
+        bench = Bench(subject, modes_of(subject, asked), header.policy, ready.record.block_size)
+        proof = verify(bench, ready.text, max_examples=0, seed=0, fold=True)
+        assert proof.violations == ()
+        assert len(bench.trial(ready.text).runs) == reference.conversations
+
+
+def test_the_wheel_has_them() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    assert build["targets"]["wheel"]["sources"]["patched_templates"] == (
+        "templatefix/patched_templates"
+    )
+    assert shelf()
