@@ -36,7 +36,7 @@ def scenario_of(conversation: Any) -> Scenario:
     turns: list[Turn] = []
     pending: list[Mapping[str, Any]] = []
     for i, message in enumerate(messages):
-        _check_message(message, f"messages[{i}]")
+        check_message(message, f"messages[{i}]")
         if message["role"] != "assistant":
             pending.append(message)
             continue
@@ -47,7 +47,8 @@ def scenario_of(conversation: Any) -> Scenario:
     return Scenario("given", tuple(turns), core=True, tools=tuple(tools) if tools else None)
 
 
-def _check_message(message: Any, where: str) -> None:
+def check_message(message: Any, where: str) -> None:
+    """Raises :class:`Malformed` for what is no message; ``where`` names it."""
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         raise Malformed(f"{where} is not an object with a role")
     content = message.get("content")

@@ -47,6 +47,12 @@ class Server:
         """How many different prompts were rendered."""
         return len(self._prompts)
 
+    def forget(self) -> None:
+        """Let go of all prompts and messages: those of traffic without end would pile up."""
+        self._prompts.clear()
+        self._spelled.clear()
+        self._presented.clear()
+
     def request(
         self,
         messages: Sequence[Message],

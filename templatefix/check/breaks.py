@@ -203,10 +203,17 @@ def _fix(finding: Finding, runs: Sequence[Run], modes: Modes, target: str) -> Fi
 def _patch_fix(finding: Finding, runs: Sequence[Run], target: str) -> Fix | None:
     """The repair of what breaks in a core run: of the others it promises nothing."""
     core = {run.plan.id for run in runs if run.plan.core}
-    if finding.code not in _REPAIRED or core.isdisjoint(finding.run_ids):
+    if core.isdisjoint(finding.run_ids):
+        return None
+    return repair_command(finding.code, target)
+
+
+def repair_command(code: str, target: str) -> Fix | None:
+    """The command that repairs what a code stands for; None where a patch mends no such thing."""
+    if code not in _REPAIRED:
         return None
     command = f"templatefix patch {shlex.quote(target)} --out fixed.jinja"
-    if finding.code == "TF102":
+    if code == "TF102":
         return Fix(f"{command} --policy keep-reasoning", safe=False)
     return Fix(command)
 

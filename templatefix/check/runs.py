@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from templatefix.chat.conversation import Scenario
 from templatefix.chat.present import Unpresentable
@@ -33,11 +34,16 @@ def modes_of(subject: Subject, options: CheckOptions) -> Modes:
         given = dict(options.kwargs or {})
         if options.conversation is not None:
             given = {**(options.conversation.get("chat_template_kwargs") or {}), **given}
-        known = named_kwargs(subject.parsed) | _BASE_PARAMETERS
-        given = {name: value for name, value in given.items() if name in known}
+        given = handed_on(given, subject)
         return Modes((given,), tuple(Setting(name, value, "mode") for name, value in given.items()))
     candidates = kwargs(subject.parsed, subject.template.special_tokens)
     return discover(subject.server, [(kwarg.name, kwarg.values) for kwarg in candidates])
+
+
+def handed_on(given: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
+    """The kwargs of a request that vLLM hands to this template: it drops those it does not name."""
+    known = named_kwargs(subject.parsed) | _BASE_PARAMETERS
+    return {name: value for name, value in given.items() if name in known}
 
 
 def plans(

@@ -81,6 +81,16 @@ class Author:
         self._seats: dict[str, _Seat] = {}
         self._layouts: dict[str, _Learned] = {}
 
+    @property
+    def kinds(self) -> int:
+        """How many kinds of requests, told apart by their kwargs too, are remembered."""
+        return len(self._seats) + len(self._layouts)
+
+    def forget(self) -> None:
+        """Let go of what was learned, where kwargs without end would pile it up."""
+        self._seats.clear()
+        self._layouts.clear()
+
     def seat(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> _Seat:
         """What the end of the prompt for ``messages`` says of the answer to come."""
         key = self._kind(messages, tools, kwargs)

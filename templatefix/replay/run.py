@@ -132,7 +132,14 @@ def replay(
         requests[-1] = replace(request, answer=answer)
         messages.append(replayed)
     comparisons = tuple(
-        _compare(i + 2, before, after, plan, encoder, block_size)
+        compare(
+            i + 2,
+            before,
+            after,
+            encoder,
+            block_size,
+            drops_reasoning=plan.client == "reasoning-dropping",
+        )
         for i, (before, after) in enumerate(pairwise(requests))
     )
     return _outcome(plan, tuple(requests), comparisons, tools)
@@ -179,7 +186,7 @@ def _completion(
     if text is not None:
         seat = author.seat(messages, tools, kwargs)
         return Completion(
-            _located(text, turn.answer, author.stops), "given", seat.tail, seat.state, seat.tags
+            located(text, turn.answer, author.stops), "given", seat.tail, seat.state, seat.tags
         )
     answer = turn.answer
     if turn.replayed is not None:
@@ -204,7 +211,7 @@ def in_mode(
     return replace(turn, answer=silent)
 
 
-def _located(text: str, answer: Answer, stops: Sequence[str]) -> Written:
+def located(text: str, answer: Answer, stops: Sequence[str]) -> Written:
     """A given completion with the spans of the answer's fields found in it."""
     stop = max((s for s in stops if s and text.endswith(s)), key=len, default="")
     end = len(text) - len(stop)
@@ -290,14 +297,19 @@ def numbered(new: Sequence[Message], call_ids: Sequence[str]) -> list[Message]:
     ]
 
 
-def _compare(
+def compare(
     turn: int,
     before: Request,
     after: Request,
-    plan: Plan,
     encoder: Encoder,
     block_size: int,
+    *,
+    drops_reasoning: bool = False,
 ) -> Comparison:
+    """What of one request's stream the prompt of a later one can reuse.
+
+    ``drops_reasoning`` is whether the client sends answers back without their reasoning.
+    """
     reuse = common_prefix(before.stream_ids, after.prompt_ids)
     stream_length, prompt_length = len(before.stream_ids), len(after.prompt_ids)
     characters = common_prefix(before.stream, after.prompt)
@@ -320,7 +332,7 @@ def _compare(
         ideal_tokens(stream_length, prompt_length, block_size),
         preserving,
         preserving and stop > 0 and characters < len(before.stream),
-        plan.client == "reasoning-dropping" and generated,
+        drops_reasoning and generated,
     )
 
 
