@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from templatefix.chat.conversation import Scenario
 from templatefix.chat.given import Malformed, scenario_of
 from templatefix.check import CheckOptions, check, sha256
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
 from templatefix.policy import policy_of
 from templatefix.render import SyntaxFault
+from templatefix.serving.recorded.lines import Recording
 from templatefix.source import ChatTemplate, SourceOptions, load, load_each
 from templatefix.source.choice import MARKERS
 from templatefix.syntax import Unparsable, looks_like_chat, parse, reads_messages
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a check imports nothing of the patcher
 
 __all__ = [
     "CheckOptions",
+    "Recording",
     "SourceOptions",
     "check_target",
     "patch_target",
@@ -59,19 +60,33 @@ def check_target(
     options: CheckOptions,
     stdin: IO[bytes] | None = None,
     alone: bool = True,
+    *,
+    recording: Recording | None = None,
+    recover: bool = True,
 ) -> list[Report]:
     """Check every template of a target; at least one report comes back.
 
     ``alone``: the target was the only one named, so that not being a chat template is an error.
+    ``recording``: replay this recorded traffic instead of the battery; with ``recover`` a patch is
+    made where the template loses tokens, to say how many come back.
     What a user can cause is a report with a fault, never an exception.
     """
     reports: list[Report] = []
     scenario = scenario_of(options.conversation) if options.conversation is not None else None
+
+    def judge(template: ChatTemplate, policy: str) -> Report:
+        if recording is None:
+            return check(template, options, policy, scenario)
+        from templatefix.serving.recorded.traffic import check_recorded
+
+        return check_recorded(template, options, policy, recording, recover=recover)
+
     for loaded in _loaded(target, source, stdin):
         if isinstance(loaded, TargetError):
             reports.append(_failed(target, loaded, options))
         else:
-            reports.append(_check_one(loaded, options, scenario, alone and _named(target, loaded)))
+            named = alone and _named(target, loaded)
+            reports.append(_check_one(loaded, options, judge, named))
     return reports
 
 
@@ -150,7 +165,10 @@ def _loaded(
 
 
 def _check_one(
-    template: ChatTemplate, options: CheckOptions, scenario: Scenario | None, alone: bool
+    template: ChatTemplate,
+    options: CheckOptions,
+    judge: Callable[[ChatTemplate, str], Report],
+    alone: bool,
 ) -> Report:
     policy = options.policy or policy_of(template.text) or "keep-reasoning"
     try:
@@ -164,7 +182,7 @@ def _check_one(
     except Unparsable:
         pass  # the check reports it with its line
     try:
-        return check(template, options, policy, scenario)
+        return judge(template, policy)
     except TargetError as error:
         return _failed(template.target, error, options, template)
 

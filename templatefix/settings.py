@@ -38,6 +38,8 @@ class Settings:
     revision: str | None = None
     offline: bool = False
     conversation: str | None = None
+    recorded: str | None = None
+    recover: bool = True
     kwargs: Mapping[str, Any] | None = None
     policy: str | None = None
     block_size: int = 16
@@ -136,6 +138,8 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "revision": _text,
     "offline": _flag,
     "conversation": _text,
+    "recorded": _text,
+    "recover": _flag,
     "kwargs": _json_table,
     "policy": _one_of(POLICIES),
     "block-size": _whole(1),
@@ -157,7 +161,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "verbose": _flag,
     "color": _one_of(COLORS),
 }
-_PATHS = ("conversation", "chat-template", "baseline", "output")
+_PATHS = ("conversation", "recorded", "chat-template", "baseline", "output")
 
 
 def find_settings(target: str) -> Path | None:

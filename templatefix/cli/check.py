@@ -45,6 +45,8 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--revision", metavar="R", help="Branch, tag or commit on the hub.")
 @click.option("--offline/--no-offline", help="Take hub files from the cache only.")
 @click.option("--conversation", metavar="FILE", help="Replay this conversation (- for stdin).")
+@click.option("--recorded", metavar="FILE", help="Replay recorded requests (JSON lines, or -).")
+@click.option("--recover/--no-recover", help="Price the recording with a patch, too (yes).")
 @click.option("--kwargs", metavar="JSON", callback=_json_object, help="Fix chat template kwargs.")
 @click.option("--policy", type=click.Choice(POLICIES), help="What a patch may keep.")
 @click.option("--block-size", type=click.IntRange(1), metavar="N", help="Tokens in a cache block.")
@@ -88,6 +90,10 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
     }
     if given.get("conversation") == "-" and "-" in targets:
         raise click.UsageError("the target and --conversation cannot both be standard input")
+    if given.get("recorded") is not None and given.get("conversation") is not None:
+        raise click.UsageError("--recorded and --conversation exclude each other")
+    if given.get("recorded") == "-" and ("-" in targets or len(targets) > 1):
+        raise click.UsageError("a recording on standard input needs one target that is not - too")
     if apart["config"] and apart["isolated"]:
         raise click.UsageError("--config and --isolated exclude each other")
     known = session.known_codes()

@@ -19,7 +19,11 @@ def unusable(report: Report) -> bool:
 
 def evaluated(reports: Sequence[Report]) -> bool:
     """Whether anything at all came to a verdict."""
-    return any(report.verdict in ("preserving", "breaks") for report in reports)
+    return any(
+        report.verdict in ("preserving", "breaks")
+        or (report.recorded is not None and report.recorded.continued > 0)
+        for report in reports
+    )
 
 
 def exit_code(reports: Sequence[tuple[Report, str]], *, strict_coverage: bool = False) -> int:

@@ -97,6 +97,8 @@ def run(planned: Sequence[Planned], write_baseline: Path | None, *, hook: bool) 
     baseline = None if whole.baseline is None else Path(whole.baseline)
     accepted = frozenset() if baseline is None else read_baseline(baseline)
     conversations = _conversations(planned)
+    for name in {each.settings.recorded for each in planned} - {None}:
+        api.Recording(str(name)).expect_readable()
     alone = len(planned) == 1 and not hook
     checked: list[tuple[Report, str]] = []
     with progress(wanted=not whole.quiet) as shown:
@@ -147,10 +149,15 @@ def _check(
         seed=settings.seed,
     )
     stdin = sys.stdin.buffer if planned.target == "-" else None
-    complete = settings.kwargs is None and conversation is None
+    complete = settings.kwargs is None and conversation is None and settings.recorded is None
+    more: dict[str, Any] = {}
+    if settings.recorded is not None:
+        given = sys.stdin.buffer if settings.recorded == "-" else None
+        more["recording"] = api.Recording(settings.recorded, given)
+        more["recover"] = settings.recover
     return [
         select(suppress(report, complete=complete), settings)
-        for report in api.check_target(planned.target, source, options, stdin, alone)
+        for report in api.check_target(planned.target, source, options, stdin, alone, **more)
     ]
 
 

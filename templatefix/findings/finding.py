@@ -71,7 +71,8 @@ class Finding:
     """One fault. ``turn`` is the request that loses, 1-based; ``lost_tokens`` sums over the run.
 
     ``reused``, ``cached`` and ``total`` are the tokens of that turn: the longest common prefix,
-    the full blocks of it that a server has, and the stream's length.
+    the full blocks of it that a server has, and the stream's length. In recorded traffic
+    ``requests`` is how many of them show it, and ``lost_tokens`` sums over these.
     """
 
     code: str
@@ -97,6 +98,7 @@ class Finding:
     fix: Fix | None = None
     explanation: str = ""
     conversation: Mapping[str, Any] | None = None
+    requests: int | None = None
     anchor: str = ""
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from templatefix.findings.finding import Finding
+from templatefix.findings.recorded import RecordedTraffic
 
 Verdict = Literal["preserving", "breaks", "not-evaluated", "error"]
 
@@ -92,6 +93,7 @@ class Report:
 
     ``source`` is the template's text (None when it could not be read), for reports that show
     lines. ``attention`` is ``sliding-window`` or ``hybrid`` where hits are an upper bound.
+    ``recorded`` is there where recorded traffic was replayed, and nothing else.
     """
 
     target: str
@@ -112,3 +114,4 @@ class Report:
     parsers: tuple[str | None, str | None] = (None, None)
     skipped: str | None = None
     hidden: tuple[Hidden, ...] = ()
+    recorded: RecordedTraffic | None = None

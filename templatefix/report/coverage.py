@@ -29,6 +29,8 @@ def coverage_lines(report: Report, width: int, *, verbose: bool) -> list[str]:
         _counted(len(coverage.scenarios), "scenario"),
         _counted(len(coverage.clients), "client"),
     ]
+    if report.recorded is not None:
+        parts = [_counted(report.recorded.requests, "recorded request"), parts[0]]
     lines = _wrap(f"evaluated: {', '.join(parts)}; {_circumstances(report)}", width)
     if report.attention is not None:
         note = ATTENTION.get(report.attention, "real hits may be shorter than those shown")

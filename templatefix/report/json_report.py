@@ -10,6 +10,7 @@ from typing import Any
 from templatefix.findings.finding import Divergence, Finding, Location, Side
 from templatefix.findings.outcome import Coverage, Fault, Hidden, Report, RunOutcome, TurnRow
 from templatefix.report.edition import Edition, gravest_first
+from templatefix.report.recorded_json import recorded_json
 from templatefix.report.visible import json_safe
 
 SCHEMA_VERSION = 1
@@ -76,6 +77,7 @@ def _report(report: Report, full: bool) -> dict[str, Any]:
         "runs": [_run(run, full) for run in report.runs],
         "findings": [_finding(finding) for finding in gravest_first(report.findings)],
         "hidden": [_hidden(hidden) for hidden in report.hidden],
+        "recorded": None if report.recorded is None else recorded_json(report.recorded),
     }
 
 
@@ -144,6 +146,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "stream_tokens": finding.total,
         "lost_here": finding.lost_here,
         "lost_tokens": finding.lost_tokens,
+        "requests": finding.requests,
         "divergence": None if finding.divergence is None else divergence_json(finding.divergence),
         "conversation": finding.conversation,
         "fingerprint": finding.fingerprint,

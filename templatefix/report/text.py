@@ -13,6 +13,7 @@ from templatefix.report.coverage import coverage_lines, run_lines
 from templatefix.report.edition import gravest_first, place
 from templatefix.report.excerpt import code_frame, divergence_lines
 from templatefix.report.json_report import to_json
+from templatefix.report.recorded_text import recorded_lines
 from templatefix.report.visible import cells, head, visible
 
 # Longer counterexamples are left to the JSON report.
@@ -102,6 +103,9 @@ def report_lines(report: Report, style: TextStyle) -> list[str]:
         lines += ([""] if number else []) + _finding(finding, report, style)
     lines += [_brief(finding, report, style) for finding in brief]
     if not style.quiet:
+        if report.recorded is not None:
+            lines += [""] if len(lines) > 1 else []
+            lines += recorded_lines(report.recorded, report, style.width, verbose=style.verbose)
         if style.verbose:
             lines += [style.paint(line, "faint") for line in run_lines(report, style.width)]
         lines += [
@@ -252,7 +256,10 @@ def _loss(finding: Finding, report: Report) -> str:
     if finding.lost_here is not None:
         kind = "generated" if _only_generated(finding, run) else "cached"
         lost.append(f"{about}{finding.lost_here} {kind} tokens unusable here")
-    if finding.lost_tokens:
+    if finding.requests is not None:
+        noun = "request" if finding.requests == 1 else "requests"
+        lost.append(f"{about}{finding.lost_tokens or 0} in {finding.requests} {noun}")
+    elif finding.lost_tokens:
         turns = len(run.turns) if run is not None else 0
         over = f" over {turns} turns" if turns > 1 else " over the conversation"
         if not lost:

@@ -49,7 +49,8 @@ class Blamer:
     def blame(self, share: Share, tools: Tools, line: int) -> Finding:
         """The finding that a share of the template, a parser or the tokenizer belongs to."""
         comparison, evidence = share.comparison, share.evidence
-        assert comparison is not None and evidence is not None
+        assert comparison is not None
+        assert evidence is not None
         kind = _kind(comparison, share)
         if kind not in self._blamed:
             if len(self._blamed) >= _REMEMBERED:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from templatefix.chat.conversation import Message
 from templatefix.chat.present import ContentFormat, present_one, present_tools
 from templatefix.chat.server import Tools
-from templatefix.serving.recorded.joining import Held, Match
+from templatefix.serving.recorded.joining import Match
 from templatefix.serving.recorded.keys import canonical, instructs, key_of
 from templatefix.serving.recorded.shapes import Recorded
 

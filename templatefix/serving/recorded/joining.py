@@ -1,8 +1,8 @@
 """Requests joined to conversations, with a bounded number of them held.
 
 A request continues the one whose messages and answer it begins with. Where it begins with no such
-thing, because its client has changed something, the last question and answer that it shares with
-an earlier one tell which conversation it belongs to, if most of the rest agrees.
+thing, because its client has changed something, the last answer that it shares with an earlier one
+tells which conversation it belongs to, if the system message and most of the rest agree.
 """
 
 from __future__ import annotations
@@ -103,24 +103,23 @@ class OpenRequests:
     def __len__(self) -> int:
         return len(self._passed) + len(self._ends)
 
-    def match(
-        self, keys: Keys, setting: Setting, messages: tuple[Message, ...]
-    ) -> Match | None:
+    def match(self, keys: Keys, setting: Setting, messages: tuple[Message, ...]) -> Match | None:
         """The request that one with these messages continues, None for a new conversation."""
         for count in range(len(keys.each), 0, -1):
             last = keys.places[count - 1]
             for held in self._at("answered", keys.chains[count], setting):
                 return Match(held, count, last)
-            pair = chained(*keys.each[count - 2 : count]) if count > 1 else b""
-            for held in self._at("pair", pair, setting):
-                if _mostly_shared(held, keys, count - 1):
+            for held in self._at("asked", keys.chains[count], setting):
+                found = _after_question(held, keys, count, messages)
+                if _is_trusted(found, setting):
+                    return found
+            for held in self._at("last answer", keys.each[count - 1], setting):
+                if _mostly_shared(held, keys, count - 1, setting):
                     return Match(held, count, last)
-            for kind, key in (("asked", keys.chains[count]), ("last asked", pair)):
-                for held in self._at(kind, key, setting):
-                    if kind == "asked" or _mostly_shared(held, keys, count):
-                        found = _after_question(held, keys, count, messages)
-                        if _is_trusted(found, setting):
-                            return found
+            for held in self._at("last question", keys.each[count - 1], setting):
+                found = _after_question(held, keys, count, messages)
+                if found.answer is not None and _mostly_shared(held, keys, count, setting):
+                    return found
         return None
 
     def of(self, conversation: int) -> Iterable[Held]:
@@ -138,10 +137,9 @@ class OpenRequests:
         if held.answer is not None:
             answer = key_of(held.answer.message, self.closing_tag)
             held.indexed.append(("answered", chained(held.keys.chains[-1], answer)))
-            if held.keys.each:
-                held.indexed.append(("pair", chained(held.keys.each[-1], answer)))
-        elif len(held.keys.each) > 1:
-            held.indexed.append(("last asked", chained(*held.keys.each[-2:])))
+            held.indexed.append(("last answer", answer))
+        elif held.keys.each:
+            held.indexed.append(("last question", held.keys.each[-1]))
         for entry in held.indexed:
             self._index.setdefault(entry, []).append(held)
         self._ends[id(held)] = held
@@ -199,9 +197,7 @@ def _remove(lists: dict[Any, list[Held]], key: Any, held: Held) -> None:
         del lists[key]
 
 
-def _after_question(
-    held: Held, keys: Keys, count: int, messages: tuple[Message, ...]
-) -> Match:
+def _after_question(held: Held, keys: Keys, count: int, messages: tuple[Message, ...]) -> Match:
     """The match with a request by its messages alone."""
     follows = keys.places[count] if count < len(keys.places) else None
     if follows is not None and messages[follows].get("role") == "assistant":
@@ -209,11 +205,13 @@ def _after_question(
     return Match(held, count, None)
 
 
-def _mostly_shared(held: Held, keys: Keys, count: int) -> bool:
-    """Whether at least half of the shorter history stands in the longer one, too.
+def _mostly_shared(held: Held, keys: Keys, count: int, setting: Setting) -> bool:
+    """Whether at least half of the shorter history stands in the longer one, under one system.
 
     ``count`` keys of the later request stand against all of the earlier one's.
     """
+    if held.setting.system != setting.system:
+        return False
     ours, theirs = Counter(keys.each[:count]), Counter(held.keys.each)
     shared = sum((ours & theirs).values())
     return 2 * shared >= min(ours.total(), theirs.total())

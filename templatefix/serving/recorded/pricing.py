@@ -8,8 +8,9 @@ client has lost.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import answer_of
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Tools
@@ -162,14 +163,23 @@ class Pricer:
             return True
         if code != "TF106" or written.calls is None:
             return False
-        try:
-            usual = self._subject.author.completion(
-                before.messages, tools, before.kwargs, answer
-            ).written
-        except (Unspoken, Unpresentable, Refused, Crashed):
-            return False
+        usual = self._usual(before, answer, tools)
         calls = written.text[written.calls[0] : written.stop[0]].strip()
-        return usual is not None and calls not in usual.text
+        return bool(usual) and calls not in usual
+
+    def _usual(self, before: Request, answer: Answer, tools: Tools) -> str:
+        """What a model usually writes for an answer with calls; nothing where that is not known."""
+        author = self._subject.author
+        for reasoning in (answer.reasoning, "x"):  # whatever it thought, the calls look the same
+            meant = replace(answer, reasoning=reasoning)
+            try:
+                found = author.completion(before.messages, tools, before.kwargs, meant)
+            except Unspoken:
+                continue
+            except (Unpresentable, Refused, Crashed):
+                break
+            return found.written.text if found.written is not None else ""
+        return ""
 
     def _guilty(self, before: Request, departed: Departure) -> Change:
         """Of several changes the one that by itself parts from the stream first."""

@@ -184,9 +184,8 @@ def _request(value: Any, depth: int) -> Mapping[str, Any] | None:
 def _fields(entry: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
     """What the request says beside its messages; what it says itself counts first."""
     fields: dict[str, Any] = {}
-    places = [request, *([] if entry is request else [entry])]
-    places += [_request(entry.get("proxy_server_request"), 1)]
-    for place in places:
+    around = [] if entry is request else [entry]
+    for place in (request, *around, _request(entry.get("proxy_server_request"), 1)):
         for source in _with_parameters(place):
             for key, value in source.items():
                 if value is not None:

@@ -152,9 +152,9 @@ def _with_what_was_lost(written: Written, returned: Answer, tags: Tags | None) -
         opened = written.text.find(tags.open, 0, max(close, 0))
         begin = opened + len(tags.open) if opened >= 0 else 0
     reasoning, content = written.reasoning, written.content
-    if close >= 0 and returned.reasoning is not None:
-        if written.text[begin:close] not in returned.reasoning:
-            reasoning = (begin, close)
+    thought = written.text[begin : max(close, begin)]
+    if close >= 0 and returned.reasoning is not None and thought not in returned.reasoning:
+        reasoning = (begin, close)
     after = close + len(tags.close) if tags is not None and close >= 0 else 0
     said = written.text[after:end]
     if returned.content and said not in returned.content:

@@ -149,7 +149,7 @@ class _Walk:
     def _verdict(self) -> Verdict:
         if any(loss.owner == "template" for loss in self._losses.values()):
             return "breaks"
-        return "preserving" if self._known["ids"] or self._known["text"] else "not-evaluated"
+        return "preserving" if self._count["judged"] else "not-evaluated"
 
     def _traffic(self, file: str) -> RecordedTraffic:
         count = self._count
@@ -184,9 +184,7 @@ class _Walk:
             self._set_aside(exchange.line, exchange.why_not)
             return
         subject = self._subject
-        kwargs = handed_on(
-            {**(self._options.kwargs or {}), **(exchange.kwargs or {})}, subject
-        )
+        kwargs = handed_on({**(self._options.kwargs or {}), **(exchange.kwargs or {})}, subject)
         messages = exchange.messages
         keys = keys_of(messages, self._tag)
         setting = setting_of(messages, exchange.tools, kwargs)
@@ -224,6 +222,8 @@ class _Walk:
         self._count["ideal"] += price.ideal
         if match.answer is not None:
             self._known[price.spoken.known] += 1
+            kept = all(each.owner == "client" and not each.shared for each in price.shares)
+            self._count["judged"] += kept and price.spoken.known != "unknown"
             self._count["branches"] += match.held.continued
             answer = match.held.answer
             self._count["cut"] += answer is not None and not answer.ended
