@@ -23,7 +23,7 @@ def recorded_lines(
     width = min(width, _WIDEST)
     about = "~" if report.tokenizer_approximate else ""
     lines = _wrapped(f"recorded traffic in {traffic.file}", width)
-    for text in _left_out(traffic, verbose):
+    for text in (*_left_out(traffic, verbose), *_streams(traffic)):
         lines += _wrapped(text, width)
     lines += [head(line, width) for line in _figures(traffic, about)]
     lines += [head(line, width) for line in _table(traffic.losses, about)]
@@ -76,33 +76,41 @@ def _figures(traffic: RecordedTraffic, about: str) -> Iterator[str]:
     branches = ""
     if traffic.branches:
         branches = f", {_counted(traffic.branches, 'branch', 'branches')}"
-    known = traffic.completions
-    streams = [
-        f"{number} {word}"
-        for number, word in (
-            (known.get("ids", 0), "from token ids"),
-            (known.get("text", 0), "from text"),
-            (known.get("unknown", 0), "unknown beyond the prompt"),
-            (traffic.cut, "cut short"),
-        )
-        if number
-    ]
-    lost = [
-        f"{about}{tokens} to the {owner}" for owner in OWNERS if (tokens := traffic.lost_to(owner))
-    ]
     conversations = _counted(traffic.conversations, "conversation")
-    rows = (
+    rows = [
         ("requests", f"{traffic.requests}", f"in {conversations}{branches}"),
-        ("continue another", f"{traffic.continued}", f"streams: {', '.join(streams)}"),
+        ("continue another", f"{traffic.continued}", ""),
         ("prompt tokens", f"{about}{traffic.prompt_tokens}", ""),
         ("could be reused", f"{about}{traffic.ideal_tokens}", ""),
         ("are reused", f"{about}{traffic.reused_tokens}", ""),
-        ("are lost", f"{about}{traffic.lost_tokens}", ", ".join(lost)),
-    )
-    wide = max(len(number) for _, number, _ in rows)
-    for name, number, words in rows:
-        note = f"  {words}" if words.removeprefix("streams: ") else ""
-        yield f"{_INDENT}{name:<16}  {number:>{wide}}{note}"
+        ("are lost", f"{about}{traffic.lost_tokens}", ""),
+    ]
+    rows += [
+        (f"  to the {owner}", f"{about}{tokens}", "")
+        for owner in OWNERS
+        if (tokens := traffic.lost_to(owner))
+    ]
+    name = max(len(row[0]) for row in rows)
+    wide = max(len(row[1]) for row in rows)
+    for words, number, note in rows:
+        yield f"{_INDENT}{words:<{name}}  {number:>{wide}}  {note}".rstrip()
+
+
+def _streams(traffic: RecordedTraffic) -> Iterator[str]:
+    """How the streams that were compared are known."""
+    known = traffic.completions
+    parts = [
+        f"{number} {words}"
+        for number, words in (
+            (known.get("ids", 0), "from token ids"),
+            (known.get("text", 0), "from text"),
+            (known.get("unknown", 0), "unknown beyond the prompt"),
+        )
+        if number
+    ]
+    if parts:
+        cut = f"; {_counted(traffic.cut, 'answer')} cut short" if traffic.cut else ""
+        yield f"answers known {', '.join(parts)}{cut}"
 
 
 def _table(losses: tuple[TrafficLoss, ...], about: str) -> Iterator[str]:

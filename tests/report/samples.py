@@ -14,6 +14,13 @@ from templatefix.findings.outcome import (
     RunOutcome,
     TurnRow,
 )
+from templatefix.findings.recorded import (
+    RecordedTraffic,
+    Recovery,
+    SetAside,
+    SkippedLine,
+    TrafficLoss,
+)
 from templatefix.report.edition import Edition
 
 EDITION = Edition("0.1.0", "vllm-0.32", "jinja", "2026-01-15T12:00:00")
@@ -139,6 +146,34 @@ def info(**changes: Any) -> Finding:
         reused=None,
         cached=None,
         total=None,
+    )
+    return replace(made, **changes)
+
+
+def traffic(**changes: Any) -> RecordedTraffic:
+    made = RecordedTraffic(
+        "traffic.jsonl",
+        lines=1210,
+        requests=1200,
+        conversations=310,
+        continued=890,
+        branches=3,
+        closed=1,
+        completions={"ids": 800, "text": 80, "unknown": 10},
+        cut=7,
+        prompt_tokens=1234567,
+        reused_tokens=700000,
+        ideal_tokens=900000,
+        losses=(
+            TrafficLoss("template", "TF102", 150000, 310, 17, 3, 16),
+            TrafficLoss("parser", "TF301", 20000, 12, 40),
+            TrafficLoss("client", "dropped-reasoning", 30000, 120, 9, shared_tokens=25000),
+        ),
+        skipped_lines=5,
+        skipped=tuple(SkippedLine(line, "not JSON") for line in (2, 3, 5, 7, 11)),
+        set_aside=(SetAside("the server answered with an error", 5, 20),),
+        other_prompts=2,
+        recovery=Recovery("keep-reasoning", "patched", 149000, 120000),
     )
     return replace(made, **changes)
 

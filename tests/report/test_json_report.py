@@ -11,7 +11,7 @@ import pytest
 
 from templatefix.findings.outcome import Hidden, Report
 from templatefix.report.json_report import json_report
-from tests.report.samples import EDITION, clean, finding, info, report, run, unreadable
+from tests.report.samples import EDITION, clean, finding, info, report, run, traffic, unreadable
 
 REPORTS = [
     report(),
@@ -19,6 +19,7 @@ REPORTS = [
     unreadable(),
     clean(verdict="not-evaluated", runs=(), skipped="not a chat template"),
     report(findings=(info(),), hidden=(Hidden(finding(), "suppression", "known"),)),
+    report(runs=(), findings=(finding(requests=2),), recorded=traffic()),
 ]
 
 

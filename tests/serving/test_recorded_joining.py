@@ -137,7 +137,7 @@ def test_a_hundred_thousand_requests_are_joined_in_bounded_memory() -> None:
 
 
 def _open(joined: Joined) -> list[Held]:
-    return [held for held in {**joined.open._passed, **joined.open._ends}.values()]
+    return list({**joined.open._passed, **joined.open._ends}.values())
 
 
 def test_characters_are_bounded_too_and_continued_requests_go_first() -> None:

@@ -303,11 +303,10 @@ def test_a_line_is_an_exchange_or_the_reason_why_it_is_none(line: str | bytes) -
     content = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
     try:
         exchange = exchange_of(7, content)
-    except Unreadable as why:
-        assert str(why)
-    else:
-        assert exchange.line == 7
-        assert exchange.messages
+    except Unreadable:
+        return
+    assert exchange.line == 7
+    assert exchange.messages
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

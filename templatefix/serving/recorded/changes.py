@@ -139,6 +139,8 @@ def _kinds(
     ours: Message, theirs: Message, content_format: ContentFormat, closing_tag: str
 ) -> dict[Change, Message]:
     """The changes of one message, each with the message that shows it alone."""
+    if ours is theirs:
+        return {}
     before, after = present_one(ours, content_format), present_one(theirs, content_format)
     if before == after:
         return {}

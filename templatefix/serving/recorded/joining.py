@@ -30,9 +30,9 @@ _LOOKED_AT = 50
 
 @dataclass
 class Spoken:
-    """The stream of a request: its text and ids, and where its completion is known from.
+    """What follows a prompt in its stream: text and ids, and where they are known from.
 
-    ``known`` is ``ids``, ``text`` or ``unknown``: then the stream is the prompt alone.
+    ``known`` is ``ids``, ``text`` or ``unknown``: then nothing follows.
     """
 
     completion: Completion | None
@@ -45,7 +45,7 @@ class Spoken:
 class Held:
     """A request that may be continued. ``ids`` are the prompt's token ids.
 
-    ``spoken`` is its stream once somebody asked for it, by its recorded answer.
+    ``spoken`` is its completion once somebody asked for it, by its recorded answer.
     """
 
     line: int

@@ -94,14 +94,14 @@ class Pricer:
         return Price(comparison, reused, comparison.ideal, False, shares, spoken)
 
     def spoken(self, match: Match, answer: Recorded | None) -> Spoken:
-        """The stream that is continued. By its recorded answer it is put together once."""
+        """The completion that is continued. From its recorded answer it is written once."""
         held = match.held
         if match.answer is None:
-            return self.speaker.stream(held, None)
+            return self.speaker.completion(held, None)
         if answer is not held.answer:
-            return self.speaker.stream(held, answer)
+            return self.speaker.completion(held, answer)
         if held.spoken is None:
-            held.spoken = self.speaker.stream(held, answer)
+            held.spoken = self.speaker.completion(held, answer)
         return held.spoken
 
     def _shares(
@@ -211,7 +211,7 @@ class Pricer:
         for _, held in zip(range(_SIBLINGS), siblings, strict=False):
             if held is match.held:
                 continue
-            ids = held.spoken.ids if held.spoken is not None else held.ids
+            ids = held.ids + held.spoken.ids if held.spoken is not None else held.ids
             reuse = common_prefix(ids, later.ids)
             best = max(best, hit_tokens(reuse, len(ids), len(later.ids), self._block_size))
         return best
@@ -225,14 +225,15 @@ def request_of(held: Held) -> Request:
 
 def _request(held: Held, spoken: Spoken, answer: Recorded | None) -> Request:
     returned = None if answer is None else answer_of(answer.message)
+    ids = held.ids.tolist()
     return Request(
         held.messages,
         held.kwargs,
         held.prompt,
-        held.ids.tolist(),
+        ids,
         spoken.completion,
-        spoken.text,
-        spoken.ids.tolist(),
+        held.prompt + spoken.text,
+        ids + spoken.ids.tolist(),
         returned,
     )
 

@@ -45,16 +45,14 @@ class Recoverer:
         finally:
             self._server.forget()
         encoder = self._subject.encoder
-        completion = price.spoken.ids[len(held.ids) :].tolist()
-        stream = asked + price.spoken.text[len(held.prompt) :]
         before = Request(
             held.messages,
             held.kwargs,
             asked,
             [],
             price.spoken.completion,
-            stream,
-            encoder.encode(asked) + completion,
+            asked + price.spoken.text,
+            encoder.encode(asked) + price.spoken.ids.tolist(),
             price.comparison.before.answer,
         )
         ids = encoder.encode(prompt)

@@ -150,7 +150,7 @@ def _exchange(number: int, entry: Mapping[str, Any]) -> Exchange:
         tuple(tools) if tools else None,
         _kwargs(fields),
         answer,
-        _ids(_prompt_ids(entry, response), "prompt_token_ids"),
+        _ids(_prompt_ids(response, request, entry), "prompt_token_ids"),
         failed or _unusual(fields),
     )
 
@@ -323,9 +323,9 @@ def _message(message: Mapping[str, Any]) -> Message:
     return kept
 
 
-def _prompt_ids(entry: Mapping[str, Any], response: Any) -> Any:
+def _prompt_ids(response: Any, *around: Mapping[str, Any]) -> Any:
     places: Sequence[Any] = response if isinstance(response, list) else [response]
-    for place in (*places[:1], entry):
+    for place in (*places[:1], *around):
         if isinstance(place, Mapping) and place.get("prompt_token_ids") is not None:
             return place["prompt_token_ids"]
     return None

@@ -22,14 +22,14 @@ from templatefix.tokens import Encoder, completion_ids
 
 @dataclass(frozen=True)
 class Speaker:
-    """Writes the streams of recorded requests."""
+    """Writes the completions of recorded requests."""
 
     author: Author
     encoder: Encoder
 
-    def stream(self, held: Held, answer: Recorded | None) -> Spoken:
-        """The stream of a request that got this answer, its prompt alone where none is known."""
-        silent = Spoken(None, held.prompt, held.ids, "unknown")
+    def completion(self, held: Held, answer: Recorded | None) -> Spoken:
+        """The completion of a request that got this answer, nothing where none is known."""
+        silent = Spoken(None, "", array("I"), "unknown")
         if answer is None:
             return silent
         try:
@@ -42,7 +42,7 @@ class Speaker:
             return replace(silent, completion=completion)
         text = completion.written.text
         ids = completion_ids(self.encoder, held.prompt, held.ids.tolist(), text)
-        return Spoken(completion, held.prompt + text, held.ids + array("I", ids), "text")
+        return Spoken(completion, text, array("I", ids), "text")
 
     def _from_ids(self, held: Held, answer: Recorded, ids: Sequence[int]) -> Spoken:
         text = self.encoder.decode(ids)
@@ -51,7 +51,7 @@ class Speaker:
         written = located(text, returned, self.author.stops)
         written = _with_what_was_lost(written, returned, seat.tags)
         completion = Completion(written, "given", seat.tail, seat.state, seat.tags)
-        return Spoken(completion, held.prompt + text, held.ids + array("I", ids), "ids")
+        return Spoken(completion, text, array("I", ids), "ids")
 
     def _from_fields(self, held: Held, answer: Recorded) -> Completion:
         """The completion in the layout of the template or of its parsers.
