@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
 from templatefix.policy import policy_of
 from templatefix.render import SyntaxFault
+from templatefix.serving.options import ServerOptions
 from templatefix.serving.recorded.lines import Recording
 from templatefix.source import ChatTemplate, SourceOptions, load, load_each
 from templatefix.source.choice import MARKERS
@@ -25,6 +27,7 @@ if TYPE_CHECKING:  # a check imports nothing of the patcher
 __all__ = [
     "CheckOptions",
     "Recording",
+    "ServerOptions",
     "SourceOptions",
     "check_target",
     "patch_target",
@@ -63,23 +66,29 @@ def check_target(
     *,
     recording: Recording | None = None,
     recover: bool = True,
+    server: ServerOptions | None = None,
 ) -> list[Report]:
     """Check every template of a target; at least one report comes back.
 
     ``alone``: the target was the only one named, so that not being a chat template is an error.
     ``recording``: replay this recorded traffic instead of the battery; with ``recover`` a patch is
     made where the template loses tokens, to say how many come back.
+    With ``server``, a running vLLM renders and parses in our place.
     What a user can cause is a report with a fault, never an exception.
     """
     reports: list[Report] = []
     scenario = scenario_of(options.conversation) if options.conversation is not None else None
+    if server is not None:
+        source = replace(source, without_template=True)
 
     def judge(template: ChatTemplate, policy: str) -> Report:
-        if recording is None:
-            return check(template, options, policy, scenario)
-        from templatefix.serving.recorded.traffic import check_recorded
+        if recording is not None:
+            from templatefix.serving.recorded.traffic import check_recorded
 
-        return check_recorded(template, options, policy, recording, recover=recover)
+            return check_recorded(template, options, policy, recording, recover=recover)
+        if server is not None:
+            return _check_served(template, options, policy, scenario, server)
+        return check(template, options, policy, scenario)
 
     for loaded in _loaded(target, source, stdin):
         if isinstance(loaded, TargetError):
@@ -173,10 +182,10 @@ def _check_one(
     policy = options.policy or policy_of(template.text) or "keep-reasoning"
     try:
         parsed = parse(template.text)
-        if not reads_messages(parsed):
+        if template.text and not reads_messages(parsed):
             why = "not a chat template: it never reads messages"
             return _no_chat_template(template, options, policy, alone, why)
-        if not alone and not looks_like_chat(parsed):
+        if template.text and not alone and not looks_like_chat(parsed):
             why = "not a chat template: it reads neither roles nor content"
             return _no_chat_template(template, options, policy, alone, why)
     except Unparsable:
@@ -184,6 +193,25 @@ def _check_one(
     try:
         return judge(template, policy)
     except TargetError as error:
+        return _failed(template.target, error, options, template)
+
+
+def _check_served(
+    template: ChatTemplate,
+    options: CheckOptions,
+    policy: str,
+    scenario: Scenario | None,
+    server: ServerOptions,
+) -> Report:
+    from templatefix.serving.render_server import render_server
+
+    try:
+        with render_server(template, options, server) as remote:
+            return check(template, options, policy, scenario, remote)
+    except TargetError as error:
+        if error.target not in (template.target, template.display):
+            message = f"{error.target}: {error.message}"
+            error = TargetError(template.display, message, error.hint, error.code)
         return _failed(template.target, error, options, template)
 
 
@@ -217,12 +245,12 @@ def _failed(
         target,
         error.target if template is None else template.display,
         template.name if template else None,
-        sha256(template.text) if template else None,
+        sha256(template.text) if template and template.text else None,
         None,
         True,
         options.block_size,
         options.policy or "keep-reasoning",
         "error",
         Fault(error.code, error.message, error.hint),
-        source=template.text if template else None,
+        source=(template.text or None) if template else None,
     )

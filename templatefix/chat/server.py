@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Message
 from templatefix.chat.present import ContentFormat, as_requested, present_one, present_tools
 from templatefix.render import PINNED_CLOCK, Crashed, Refused, Renderer, RenderRequest
+from templatefix.tokens import Encoder
 
 Kwargs = Mapping[str, Any]
 Tools = Sequence[Message] | None
@@ -47,6 +49,16 @@ class Server:
         """How many different prompts were rendered."""
         return len(self._prompts)
 
+    @property
+    def name(self) -> str:
+        """Who renders: what reports print."""
+        return self.renderer.name
+
+    @property
+    def ours(self) -> Server:
+        """The server that renders with the template at hand, at whatever time it is asked to."""
+        return self
+
     def forget(self) -> None:
         """Let go of all prompts and messages: those of traffic without end would pile up."""
         self._prompts.clear()
@@ -81,13 +93,7 @@ class Server:
         clock: datetime = PINNED_CLOCK,
     ) -> str:
         """The text of the prompt for a request."""
-        key = (
-            tuple(map(self._spelling, messages)),
-            tuple(map(self._spelling, tools or ())),
-            json.dumps(dict(kwargs)),
-            generation_prompt,
-            clock,
-        )
+        key = (*self._key(messages, tools, kwargs, generation_prompt), clock)
         known = self._prompts.get(key)
         if known is None:
             request = self.request(
@@ -101,6 +107,40 @@ class Server:
         if isinstance(known, str):
             return known
         raise known
+
+    def prompt_ids(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, encoder: Encoder
+    ) -> list[int]:
+        """The token ids of the prompt for a request; ``encoder`` is the model's tokenizer."""
+        return encoder.encode(self.prompt(messages, tools, kwargs))
+
+    def answer(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        prompt_ids: Sequence[int],
+        completion_ids: Sequence[int],
+        *,
+        cut: bool,
+    ) -> Answer | None:
+        """What parsers of the server's own make of a completion without its stop token.
+
+        None where it has none, so that the named dialects have to stand in for them. ``cut`` is
+        whether generation ended by length.
+        """
+        return None
+
+    def _key(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, generation_prompt: bool
+    ) -> tuple[object, ...]:
+        """What tells requests apart."""
+        return (
+            tuple(map(self._spelling, messages)),
+            tuple(map(self._spelling, tools or ())),
+            json.dumps(dict(kwargs)),
+            generation_prompt,
+        )
 
     def _spelling(self, message: Message) -> str:
         """The message as JSON. Nobody changes a message that has been sent."""

@@ -15,6 +15,7 @@ from templatefix.check.subject import Subject, prepare
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from templatefix.render import SyntaxFault
+from templatefix.render.vllm_server import VllmServer
 from templatefix.source.template import ChatTemplate
 from templatefix.syntax import Unparsable
 
@@ -26,19 +27,26 @@ def check(
     options: CheckOptions,
     policy: str = "keep-reasoning",
     scenario: Scenario | None = None,
+    remote: VllmServer | None = None,
 ) -> Report:
     """Check one template. ``scenario`` is the conversation of ``options``, already read.
 
-    Raises ``TargetError`` when the tokenizer's files are unusable or a parser is not known.
+    With ``remote``, prompts and answers are that server's; the template's text may be empty then.
+    Raises ``TargetError`` when the tokenizer's files are unusable, a parser is not known, or the
+    server fails.
     """
     try:
-        subject = prepare(template, options)
+        subject = prepare(template, options, remote)
     except (Unparsable, SyntaxFault) as fault:
         return unparsable(template, options, policy, fault)
     modes = modes_of(subject, options)
     notes = Notes()
+    if subject.without_lines:
+        notes.skip("the lines of findings", subject.without_lines)
     for setting in modes.left_out:
         notes.skip(f"kwargs {spell(setting)}", "more modes than are swept")
+    for setting, same in modes.alike:
+        notes.skip(f"kwargs {spell(setting)}", f"renders as {spell(same)} does")
     for name in modes.without_effect:
         notes.skip(f"kwarg {name}", "no value of it changed what was tried")
     for one in plans(subject, modes, options, scenario, notes):

@@ -16,6 +16,7 @@ from templatefix.prefix import common_prefix
 from templatefix.replay.modes import Modes
 from templatefix.replay.run import Comparison, Run
 from templatefix.rules import RULES, classify
+from templatefix.source.template import ChatTemplate
 from templatefix.tokens import Encoder
 
 #: What a patch repairs. Other tokens for the same text (TF105) are no template's to mend.
@@ -99,7 +100,7 @@ def findings_of(
             each = replace(each, code="TF110", detail=each.code, also=also)
         merge(found, each, policy)
     return [
-        replace(finding, fix=_fix(finding, runs, modes, subject.template.target))
+        replace(finding, fix=_fix(finding, runs, modes, subject.template))
         for finding in found.values()
     ]
 
@@ -195,9 +196,12 @@ def severity_of(code: str, core: bool, policy: str) -> Severity:
     return "warning" if at_least(severity, "warning") else severity
 
 
-def _fix(finding: Finding, runs: Sequence[Run], modes: Modes, target: str) -> Fix | None:
+def _fix(finding: Finding, runs: Sequence[Run], modes: Modes, template: ChatTemplate) -> Fix | None:
     """A kwarg that the template already has, or else the command that repairs the template."""
-    return _kwarg_fix(finding, runs, modes) or _patch_fix(finding, runs, target)
+    fix = _kwarg_fix(finding, runs, modes)
+    if fix is None and template.text:
+        fix = _patch_fix(finding, runs, template.target)
+    return fix
 
 
 def _patch_fix(finding: Finding, runs: Sequence[Run], target: str) -> Fix | None:

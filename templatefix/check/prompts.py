@@ -38,10 +38,11 @@ def _clock_finding(subject: Subject) -> Finding | None:
         return None
     rule = RULES["TF109"]
     steps = (("second", 1), ("hour", 3600), ("day", 86400))
+    server = subject.server.ours  # whose clock can be set
     try:
-        now = subject.server.prompt(GREETING, None, {})
+        now = server.prompt(GREETING, None, {})
         for name, seconds in steps:
-            later = subject.server.prompt(
+            later = server.prompt(
                 GREETING, None, {}, clock=PINNED_CLOCK + timedelta(seconds=seconds)
             )
             if later != now:

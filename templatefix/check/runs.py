@@ -14,14 +14,10 @@ from templatefix.check.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
 from templatefix.findings.printed import begins_twice, lost
 from templatefix.render import Crashed, Refused
-from templatefix.replay.modes import Modes, Setting, discover
+from templatefix.replay.modes import DOCUMENTED, Modes, Setting, discover
 from templatefix.replay.run import Plan, Run, replay
 from templatefix.replay.sweep import plan, without_system
-from templatefix.syntax import (
-    kwargs,
-    named_kwargs,
-    reads_attribute,
-)
+from templatefix.syntax import kwargs, named_kwargs
 
 #: Parameters of transformers' own function, which vLLM lets through whatever the template names.
 _BASE_PARAMETERS = frozenset(
@@ -36,12 +32,16 @@ def modes_of(subject: Subject, options: CheckOptions) -> Modes:
             given = {**(options.conversation.get("chat_template_kwargs") or {}), **given}
         given = handed_on(given, subject)
         return Modes((given,), tuple(Setting(name, value, "mode") for name, value in given.items()))
+    if not subject.template.text:
+        return discover(subject.server, DOCUMENTED, several_names=True)
     candidates = kwargs(subject.parsed, subject.template.special_tokens)
     return discover(subject.server, [(kwarg.name, kwarg.values) for kwarg in candidates])
 
 
 def handed_on(given: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
     """The kwargs of a request that vLLM hands to this template: it drops those it does not name."""
+    if not subject.template.text:
+        return dict(given)  # what renders in its place sees them all
     known = named_kwargs(subject.parsed) | _BASE_PARAMETERS
     return {name: value for name, value in given.items() if name in known}
 
@@ -60,11 +60,10 @@ def plans(
                 scenario, modes.sweep[0], "reasoning-dropping", "given", core=False, requested=True
             )
         return
-    speaks_tools = reads_attribute(subject.parsed, "tool_calls")
     no_system = refuses_system(subject.server)
     for one in plan(modes):
-        if one.scenario.tools and not speaks_tools:
-            notes.skip(one.scenario.name, "the template does not read tool calls")
+        if one.scenario.tools and not subject.speaks_tools:
+            notes.skip(one.scenario.name, subject.without_tools)
             continue
         if no_system and one.scenario.name != "plain-chat":
             one = replace(one, scenario=without_system(one.scenario))

@@ -27,9 +27,9 @@ from templatefix.findings.evidence import gather
 from templatefix.findings.finding import Finding
 from templatefix.render import Crashed, Refused
 from templatefix.replay.modes import Modes
-from templatefix.replay.run import Comparison, Plan, Run, in_mode, numbered, replay
+from templatefix.replay.run import Comparison, Plan, Run, in_mode, numbered, received, replay
 from templatefix.rules import classify
-from templatefix.syntax import literals, reads_attribute
+from templatefix.syntax import literals
 
 #: No more findings than this are sought, and no more conversations tried than this many for each
 #: example asked for: shrinking takes more of them than finding does.
@@ -121,13 +121,22 @@ class _Hunt:
     def _faithful(self, run: Run) -> bool:
         """Whether the server's parsers find in every completion what it meant."""
         parsers = self.subject.author.parsers
-        for request in run.requests:
+        for request, turn in zip(run.requests, run.plan.scenario.turns, strict=False):
             completion = request.completion
             if completion is None or request.answer is None:
                 continue
             if completion.written is None:
                 return False
             written = completion.written
+            # The search cuts no answer short.
+            told = received(request, self.subject.author, run.tools, cut=False)
+            if told is not None:
+                meant = turn.answer or request.answer
+                if written.reasoning is None:
+                    meant = replace(meant, reasoning=None)
+                if not parsers.agree(told, meant):
+                    return False
+                continue
             if not parsers.understand(
                 written.text[: written.stop[0]],
                 request.answer,
@@ -215,7 +224,7 @@ def _find(
     strategy = st.tuples(
         conversations(
             markers_of(subject),
-            tools=reads_attribute(subject.parsed, "tool_calls"),
+            tools=subject.speaks_tools,
             system=not refuses_system(subject.server),
         ),
         st.sampled_from(modes.sweep),

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from templatefix.chat.present import names_developer
+from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Server
 from templatefix.check.options import CheckOptions
+from templatefix.check.served import local_server, serve, texts_of
 from templatefix.dialect import named
 from templatefix.dialect.author import Author
 from templatefix.dialect.parsers import Parsers
 from templatefix.errors import TargetError
 from templatefix.prefix import common_prefix
-from templatefix.render import Crashed, JinjaRenderer, Refused
+from templatefix.render import Crashed, Refused
+from templatefix.render.vllm_server import VllmServer
 from templatefix.source.template import ChatTemplate
-from templatefix.syntax import (
-    Template,
-    content_format,
-    literals,
-    named_kwargs,
-    parse,
-)
+from templatefix.syntax import Template, named_kwargs, parse, reads_attribute
 from templatefix.tokens import Encoder, load_encoder
 
 #: The conversation that shows a template's usual prompt.
@@ -37,19 +34,54 @@ class Subject:
     server: Server
     encoder: Encoder
     author: Author
+    speaks_tools: bool
+    #: Why there are no runs with tools, where there are none.
+    without_tools: str = "the template does not read tool calls"
+    #: Why findings have no lines, where a server renders and the template at hand is not its own.
+    without_lines: str = ""
 
 
-def prepare(template: ChatTemplate, options: CheckOptions) -> Subject:
+def prepare(
+    template: ChatTemplate, options: CheckOptions, remote: VllmServer | None = None
+) -> Subject:
     """Parse and compile a template and load its tokenizer.
+
+    With ``remote``, prompts and answers are those of a running server. Where it does not render
+    as the template does, or there is none (an empty text), the subject's template is empty.
 
     Raises ``Unparsable``, ``SyntaxFault`` or ``TargetError``.
     """
     parsed = parse(template.text)
     template = replace(template, special_tokens=_special_tokens(template, parsed))
-    renderer = JinjaRenderer(template.text, template.special_tokens)
-    texts = (*literals(parsed), *template.special_tokens.values())
+    if remote is not None:
+        served = serve(template, parsed, remote)
+        return _made_ready(
+            served.template,
+            served.parsed,
+            served.chat,
+            served.encoder,
+            served.texts,
+            options,
+            speaks_tools=served.speaks_tools,
+            without_tools=served.without_tools,
+            without_lines=served.without_lines,
+        )
+    texts = texts_of(template, parsed)
     encoder = load_encoder(template.tokenizer, texts)
-    server = Server(renderer, content_format(parsed), names_developer(template.text))
+    server = local_server(template, parsed)
+    speaks_tools = reads_attribute(parsed, "tool_calls")
+    return _made_ready(template, parsed, server, encoder, texts, options, speaks_tools=speaks_tools)
+
+
+def _made_ready(
+    template: ChatTemplate,
+    parsed: Template,
+    server: Server,
+    encoder: Encoder,
+    texts: Sequence[str],
+    options: CheckOptions,
+    **more: Any,
+) -> Subject:
     tail = _usual_tail(server)
     parsers = _parsers(texts, tail, options, template.target)
     stops = _stop_tokens(template, encoder)
@@ -62,6 +94,7 @@ def prepare(template: ChatTemplate, options: CheckOptions) -> Subject:
         server,
         encoder,
         Author(server, stops, added, texts, parsers),
+        **more,
     )
 
 
@@ -82,7 +115,7 @@ def _usual_tail(server: Server) -> str:
     try:
         prompt = server.prompt(GREETING, None, {})
         bare = server.prompt(GREETING, None, {}, generation_prompt=False)
-    except (Refused, Crashed):
+    except (Refused, Crashed, Unpresentable):
         return ""
     return prompt[common_prefix(prompt, bare) :]
 

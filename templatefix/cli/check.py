@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from templatefix.serving.options import AUTO, ServerOptions
 from templatefix.settings import COLORS, FAIL_ON, OUTPUT_FORMATS, POLICIES, Settings
 
 
@@ -69,13 +71,18 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
 @click.option("-v", "--verbose", is_flag=True, help="Print runs, skipped files and details.")
 @click.option("--color", type=click.Choice(COLORS), help="Default: auto; NO_COLOR is honoured.")
+@click.option("--server", metavar="URL", help="Check through a vLLM server; auto starts one.")
+@click.option("--server-args", metavar="ARGS", help="With auto: more for vllm launch render.")
+@click.option("--server-timeout", type=click.FloatRange(0.1), metavar="S", help="Seconds a reply.")
+@click.option("--api-key", metavar="KEY", envvar="TEMPLATEFIX_API_KEY", help="The server's key.")
 @click.option("--hook", is_flag=True, hidden=True)
 @click.pass_context
 def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> None:
     """Find what makes a server lose its cached tokens.
 
     A target is a hub id, a model directory, a template file (.jinja, .j2), tokenizer_config.json,
-    chat_template.json, a GGUF file, or - for a template on standard input.
+    chat_template.json, a GGUF file, or - for a template on standard input. With --server, it is
+    also a model without a template: the one that is served.
     """
     from templatefix.cli import session
 
@@ -88,6 +95,14 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
     apart = {
         name: given.pop(name, None) for name in ("config", "isolated", "write_baseline", "hook")
     }
+    server = _server(
+        **{
+            name: given.pop(name, None)
+            for name in ("server", "server_args", "server_timeout", "api_key")
+        }
+    )
+    if server is not None and given.get("recorded") is not None:
+        raise click.UsageError("--server and --recorded exclude each other")
     if given.get("conversation") == "-" and "-" in targets:
         raise click.UsageError("the target and --conversation cannot both be standard input")
     if given.get("recorded") is not None and given.get("conversation") is not None:
@@ -108,4 +123,23 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
         known=known,
     )
     baseline = apart["write_baseline"]
-    ctx.exit(session.run(plan, Path(baseline) if baseline else None, hook=bool(apart["hook"])))
+    hook = bool(apart["hook"])
+    ctx.exit(session.run(plan, Path(baseline) if baseline else None, hook=hook, server=server))
+
+
+def _server(
+    server: str | None, server_args: str | None, server_timeout: float | None, api_key: str | None
+) -> ServerOptions | None:
+    """What the command line says of a server: no settings file that came with a model may."""
+    if server is None:
+        if server_args is not None or server_timeout is not None:
+            raise click.UsageError("--server-args and --server-timeout belong to --server")
+        return None
+    if server_args is not None and server != AUTO:
+        raise click.UsageError("--server-args are for the server that --server auto starts")
+    try:
+        arguments = tuple(shlex.split(server_args or ""))
+    except ValueError as error:
+        raise click.UsageError(f"--server-args: {error}") from None
+    limit = {} if server_timeout is None else {"timeout": server_timeout}
+    return ServerOptions(server, arguments, api_key, **limit)

@@ -26,6 +26,7 @@ from templatefix.report.edition import Edition, place
 from templatefix.report.visible import visible
 from templatefix.rules import RULES
 from templatefix.selection import select, unknown_codes
+from templatefix.serving.options import ServerOptions
 from templatefix.settings import Settings, find_settings, read_settings
 from templatefix.source import SourceOptions
 from templatefix.suppress import NAMES as SUPPRESSION_CODES
@@ -88,7 +89,13 @@ def _read(file: Path, known: Iterable[str]) -> Settings:
     return settings
 
 
-def run(planned: Sequence[Planned], write_baseline: Path | None, *, hook: bool) -> int:
+def run(
+    planned: Sequence[Planned],
+    write_baseline: Path | None,
+    *,
+    hook: bool,
+    server: ServerOptions | None = None,
+) -> int:
     """Check every target, write one report about all of them, and return the exit code.
 
     What concerns the whole run (formats, files, colour) is taken from the first target's settings.
@@ -107,7 +114,7 @@ def run(planned: Sequence[Planned], write_baseline: Path | None, *, hook: bool) 
             if hook and is_none_of_ours(each.target):
                 reports = [_without_verdict(each, None)]
             else:
-                reports = _check(each, conversations, alone)
+                reports = _check(each, conversations, alone, server)
             checked += [(report, each.settings.fail_on) for report in reports]
     if write_baseline is not None:
         accepted = accept((report for report, _ in checked), write_baseline)
@@ -124,7 +131,10 @@ def run(planned: Sequence[Planned], write_baseline: Path | None, *, hook: bool) 
 
 
 def _check(
-    planned: Planned, conversations: Mapping[str, Mapping[str, Any]], alone: bool
+    planned: Planned,
+    conversations: Mapping[str, Mapping[str, Any]],
+    alone: bool,
+    server: ServerOptions | None,
 ) -> list[Report]:
     settings = planned.settings
     if planned.fault is not None:
@@ -155,6 +165,8 @@ def _check(
         given = sys.stdin.buffer if settings.recorded == "-" else None
         more["recording"] = api.Recording(settings.recorded, given)
         more["recover"] = settings.recover
+    if server is not None:
+        more["server"] = server
     return [
         select(suppress(report, complete=complete), settings)
         for report in api.check_target(planned.target, source, options, stdin, alone, **more)
@@ -235,7 +247,9 @@ def _formatted(reports: Sequence[Report], settings: Settings) -> str:
         from templatefix.report.github import github_report
 
         return github_report(reports)
-    edition = Edition(__version__, PRESENTATION, JinjaRenderer.name, PINNED_CLOCK.isoformat())
+    renderers = dict.fromkeys(report.renderer for report in reports)
+    renderer = ", ".join(renderers) or JinjaRenderer.name
+    edition = Edition(__version__, PRESENTATION, renderer, PINNED_CLOCK.isoformat())
     if settings.output_format == "sarif":
         from templatefix.report.sarif import sarif_report
 

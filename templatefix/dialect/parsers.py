@@ -82,7 +82,7 @@ class Parsers:
             return Answer(stripped(meant).reasoning, meant.content, _redumped(meant.tool_calls))
         parsed = self._parse(completion, meant, state, kwargs, tools)
         if _same_calls(parsed.tool_calls, meant.tool_calls):
-            return parsed if verbatim else _without_separator(parsed, meant)
+            return parsed if verbatim else without_separator(parsed, meant)
         return Answer(parsed.reasoning, meant.content or None, _redumped(meant.tool_calls))
 
     def answer_to_a_cut_call(
@@ -115,6 +115,14 @@ class Parsers:
             _same_calls(parsed.tool_calls, meant.tool_calls if self.tool else ())
             and (self.tool is None or _bare(parsed.content) == _bare(meant.content))
             and (self.reasoning is None or _bare(parsed.reasoning) == _bare(meant.reasoning))
+        )
+
+    def agree(self, received: Answer, meant: Answer) -> bool:
+        """Whether an answer is what was meant, but for outer whitespace."""
+        return (
+            _same_calls(received.tool_calls, meant.tool_calls)
+            and _bare(received.content) == _bare(meant.content)
+            and _bare(received.reasoning) == _bare(meant.reasoning)
         )
 
     def loss(self, field: str) -> str:
@@ -168,7 +176,7 @@ class Parsers:
         return self.reasoning.enabled(kwargs) and state not in ("closed", "none")
 
 
-def _without_separator(parsed: Answer, meant: Answer) -> Answer:
+def without_separator(parsed: Answer, meant: Answer) -> Answer:
     """The parsed fields without whitespace that the layout printed between content and call."""
     if not parsed.tool_calls or parsed.content is None:
         return parsed

@@ -66,9 +66,13 @@ class _Flip:
 def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Witness) -> Blame:
     """Blame a divergence on the template. Where nothing can be blamed, the sentence says why."""
     before, after, at = comparison.before, comparison.after, comparison.characters
+    if not witness.template.text:
+        return Blame((), "no line can be blamed: the server's template is not at hand")
     now = witness.watch(after.messages, tools, after.kwargs, True)
     if now is None:
         return Blame((), "no line can be blamed: the prompt cannot be rendered under the tracer")
+    if now.text != after.prompt and witness.server.ours is not witness.server:
+        return Blame((), "no line can be blamed: the server renders this prompt otherwise")
     if now.text != after.prompt:
         return Blame((), "no line can be blamed: the same request is rendered otherwise each time")
     asked = witness.watch(before.messages, tools, before.kwargs, True)

@@ -92,8 +92,9 @@ class Report:
     """The outcome for one template of one target.
 
     ``source`` is the template's text (None when it could not be read), for reports that show
-    lines. ``attention`` is ``sliding-window`` or ``hybrid`` where hits are an upper bound.
-    ``recorded`` is there where recorded traffic was replayed, and nothing else.
+    lines. ``renderer`` is who rendered the prompts: ``jinja``, or a server. ``attention`` is
+    ``sliding-window`` or ``hybrid`` where hits are an upper bound. ``recorded`` is there where
+    recorded traffic was replayed, and nothing else.
     """
 
     target: str
@@ -115,3 +116,4 @@ class Report:
     skipped: str | None = None
     hidden: tuple[Hidden, ...] = ()
     recorded: RecordedTraffic | None = None
+    renderer: str = "jinja"

@@ -12,10 +12,25 @@ from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Kwargs, Server, Tools
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
+from templatefix.replay.run import numbered
 
 #: ``mode`` changes the generation prompt, ``retention`` only what history shows of answers,
 #: ``head`` what comes before history.
 Effect = Literal["mode", "retention", "head"]
+
+#: Kwargs that chat formats without a template document, with values that their documentation
+#: names. They are tried like those that a template names: what has no effect is not swept.
+DOCUMENTED: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("thinking", (True, False)),
+    ("enable_thinking", (True, False)),
+    ("drop_thinking", (True, False)),
+    ("preserve_thinking", (True, False)),
+    ("clear_thinking", (True, False)),
+    ("reasoning_effort", ("none", "low", "medium", "high", "max")),
+)
+
+#: The ids of calls in what is tried; nine digits, for some templates ask for that.
+_IDS = ("000000000", "000000001")
 
 #: No more modes than this are swept; the rest is reported as not evaluated.
 LIMIT = 16
@@ -35,39 +50,70 @@ class Setting:
 class Modes:
     """The kwargs to sweep, the default first; the settings found; what was left out.
 
-    ``without_effect`` are the kwargs of which no value changed any probe.
-
-    ``retaining`` holds, for every entry of ``sweep``, whether a retention kwarg is on in it.
+    ``without_effect`` are the kwargs of which no value changed any probe. ``alike`` holds values
+    that are not swept, each with the one tried before that renders the same.
     """
 
     sweep: tuple[Mapping[str, Any], ...]
     settings: tuple[Setting, ...]
     left_out: tuple[Mapping[str, Any], ...] = ()
     without_effect: tuple[str, ...] = ()
+    alike: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
 
 
-def discover(server: Server, candidates: Iterable[tuple[str, Sequence[Any]]]) -> Modes:
-    """Try every candidate value on a few conversations and sweep those that matter."""
+def discover(
+    server: Server,
+    candidates: Iterable[tuple[str, Sequence[Any]]],
+    *,
+    several_names: bool = False,
+) -> Modes:
+    """Try every candidate value on a few conversations and sweep those that matter.
+
+    ``several_names``: candidates are other names of one another, so that of values that render
+    alike the first is enough.
+    """
     candidates = list(candidates)
-    settings = [
-        setting
-        for name, values in candidates
-        for value in values
-        if (setting := _classify(server, name, value)) is not None
-    ]
+    settings: list[Setting] = []
+    alike: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+    known: dict[tuple[str, ...], Setting] = {}
+    for name, values in candidates:
+        for value in values:
+            setting = _classify(server, name, value)
+            if setting is None:
+                continue
+            if several_names:
+                same = known.setdefault(_everything(server, {name: value}), setting)
+                if same is not setting:
+                    alike.append(({name: value}, {same.name: same.value}))
+                    continue
+            settings.append(setting)
     modes: list[dict[str, Any]] = [{}]
     modes += [{s.name: s.value} for s in settings if s.effect == "mode"]
     modes += [{s.name: s.value} for s in settings if s.effect == "head"]
     keeping = [s for s in settings if s.effect == "retention" and s.retains]
     swept = modes + [{**mode, s.name: s.value} for s in keeping for mode in modes]
-    without = [name for name, _ in candidates if all(s.name != name for s in settings)]
-    return Modes(tuple(swept[:LIMIT]), tuple(settings), tuple(swept[LIMIT:]), tuple(without))
+    effective = {setting.name for setting in settings} | {
+        name for like, _ in alike for name in like
+    }
+    without = [name for name, _ in candidates if name not in effective]
+    return Modes(
+        tuple(swept[:LIMIT]), tuple(settings), tuple(swept[LIMIT:]), tuple(without), tuple(alike)
+    )
+
+
+def _everything(server: Server, kwargs: Kwargs) -> tuple[str, ...]:
+    """What kwargs make of every conversation that is tried."""
+    asked = [(messages, tools, True) for messages, tools in questions()]
+    return tuple(
+        _shown(server, messages, tools, kwargs, generation_prompt=generation_prompt)
+        for messages, tools, generation_prompt in (*asked, *histories())
+    )
 
 
 def _classify(server: Server, name: str, value: Any) -> Setting | None:
     """The effect of one kwarg value; None where no probe shows any."""
     kwargs = {name: value}
-    for messages, tools in _questions():
+    for messages, tools in questions():
         default = _shown(server, messages, tools, {})
         changed = _shown(server, messages, tools, kwargs)
         if default and not changed:
@@ -76,7 +122,7 @@ def _classify(server: Server, name: str, value: Any) -> Setting | None:
             bare = _shown(server, messages, tools, {}, generation_prompt=False)
             return Setting(name, value, _where(default, changed, bare))
     gained, differs = 0, False
-    for messages, tools, generation_prompt in _histories():
+    for messages, tools, generation_prompt in histories():
         default = _shown(server, messages, tools, {}, generation_prompt=generation_prompt)
         changed = _shown(server, messages, tools, kwargs, generation_prompt=generation_prompt)
         differs = differs or default != changed
@@ -105,7 +151,7 @@ def _where(default: str, changed: str, bare: str) -> Effect:
     return "mode" if common_prefix(default, changed) >= head else "head"
 
 
-def _questions() -> Iterator[tuple[list[Message], Tools]]:
+def questions() -> Iterator[tuple[list[Message], Tools]]:
     """Conversations without an answer: with and without a system message, and with tools."""
     opening = list(PROBE.turns[0].new_messages)
     yield opening, None
@@ -113,7 +159,7 @@ def _questions() -> Iterator[tuple[list[Message], Tools]]:
     yield opening, TOOLS
 
 
-def _histories() -> Iterator[tuple[list[Message], Tools, bool]]:
+def histories() -> Iterator[tuple[list[Message], Tools, bool]]:
     """Conversations with answers: reasoning in its field and inside the content, and calls."""
     yield _conversation(PROBE, 2), None, True
     yield [_inline(message) for message in _conversation(PROBE, 2)], None, True
@@ -125,10 +171,10 @@ def _conversation(scenario: Scenario, answers: int) -> list[Message]:
     """So many turns of a scenario, and what is said after them."""
     messages: list[Message] = []
     for turn in scenario.turns[:answers]:
-        messages.extend(turn.new_messages)
+        messages.extend(numbered(turn.new_messages, _IDS))
         assert turn.answer is not None
-        messages.append(assistant_message(turn.answer, ("000000000", "000000001")))
-    return [*messages, *scenario.turns[answers].new_messages]
+        messages.append(assistant_message(turn.answer, _IDS))
+    return [*messages, *numbered(scenario.turns[answers].new_messages, _IDS)]
 
 
 def _inline(message: Message) -> Message:

@@ -12,7 +12,7 @@ from templatefix.chat.conversation import Message, Scenario, Turn, answer_of, as
 from templatefix.chat.server import Server, Tools
 from templatefix.dialect.author import Author, Completion, Unspoken
 from templatefix.dialect.layout import Written
-from templatefix.dialect.parsers import stripped
+from templatefix.dialect.parsers import stripped, without_separator
 from templatefix.prefix import common_prefix
 from templatefix.replay.accounting import hit_tokens, ideal_tokens
 from templatefix.tokens import Encoder, completion_ids
@@ -154,8 +154,9 @@ def _request(
     encoder: Encoder,
     server: Server | None,
 ) -> Request:
-    prompt = (server or author.server).prompt(messages, tools, kwargs)
-    prompt_ids = encoder.encode(prompt)
+    server = server or author.server
+    prompt = server.prompt(messages, tools, kwargs)
+    prompt_ids = server.prompt_ids(messages, tools, kwargs, encoder)
     if turn.answer is None:
         return Request(messages, kwargs, prompt, prompt_ids, None, prompt, prompt_ids)
     completion = _completion(messages, tools, kwargs, turn, author, encoder)
@@ -265,6 +266,9 @@ def _answer(plan: Plan, turn: Turn, request: Request, author: Author, tools: Too
     if plan.replay == "inline":
         end = written.calls[0] if written.calls else len(text)
         return Answer(None, text[:end], meant.tool_calls)
+    told = received(request, author, tools, cut=turn.cut is not None)
+    if told is not None:
+        return told if plan.replay == "verbatim" else without_separator(told, meant)
     if turn.cut == "call":
         if author.parsers.tool is None:
             raise Unspoken("what a parser makes of a call that was cut short is not known")
@@ -278,6 +282,20 @@ def _answer(plan: Plan, turn: Turn, request: Request, author: Author, tools: Too
         kwargs=request.kwargs,
         tools=tools,
         verbatim=plan.replay == "verbatim",
+    )
+
+
+def received(request: Request, author: Author, tools: Tools, *, cut: bool) -> Answer | None:
+    """The answer of the server's own parsers; None where named dialects stand in for them."""
+    assert request.completion is not None
+    assert request.completion.written is not None
+    ids = request.stream_ids[len(request.prompt_ids) :]
+    begin, end = request.completion.written.stop
+    if begin < end:
+        # Servers keep the stop token to themselves; it is one token, and the last.
+        ids = ids[:-1]
+    return author.server.answer(
+        request.messages, tools, request.kwargs, request.prompt_ids, ids, cut=cut
     )
 
 
@@ -319,8 +337,11 @@ def compare(
     if encoder.approximate:
         # The last token of a stream has no KV: a cut answer may lose its last character.
         preserving = characters >= (needed if stop else len(before.stream) - 1)
+        whole = characters >= len(before.stream)
     else:
+        # Of tokens, for tokenizers may compose the characters of a text (NFC).
         preserving = reuse >= stream_length - 1
+        whole = reuse >= stream_length
     generated = before.answer is not None and bool(before.answer.reasoning)
     return Comparison(
         turn,
@@ -331,7 +352,7 @@ def compare(
         hit_tokens(reuse, stream_length, prompt_length, block_size),
         ideal_tokens(stream_length, prompt_length, block_size),
         preserving,
-        preserving and stop > 0 and characters < len(before.stream),
+        preserving and stop > 0 and not whole,
         drops_reasoning and generated,
     )
 

@@ -54,6 +54,8 @@ def _circumstances(report: Report) -> str:
     else:
         tokenizer = f"tokenizer {report.tokenizer_source}"
     parts = [tokenizer, f"blocks of {report.block_size}", f"policy {report.policy}"]
+    if report.renderer != "jinja":
+        parts.insert(0, f"rendered by {report.renderer}")
     reasoning, tool_call = report.parsers
     if reasoning or tool_call:
         parts.append(f"parsers {reasoning or 'none'}/{tool_call or 'none'}")

@@ -69,6 +69,7 @@ def _report(report: Report, full: bool) -> dict[str, Any]:
         "block_size": report.block_size,
         "policy": report.policy,
         "attention": report.attention,
+        "renderer": report.renderer,
         "parsers": {"reasoning": reasoning, "tool_call": tool_call},
         "verdict": report.verdict,
         "skipped": report.skipped,

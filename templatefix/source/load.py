@@ -14,7 +14,7 @@ from templatefix.source.reading import Folder, is_directory, local_folder
 from templatefix.source.search import ModelDirectory, search
 from templatefix.source.single import file_templates, stdin_templates
 from templatefix.source.stored import DEFAULT, StoredTemplate
-from templatefix.source.surroundings import Surroundings, read_surroundings
+from templatefix.source.surroundings import Surroundings, find_tokenizer, read_surroundings
 from templatefix.source.template import ChatTemplate
 
 _NO_TEMPLATE_HINT = "name a model that is made for chat, or give --chat-template"
@@ -76,6 +76,9 @@ def _directory(target: str, options: SourceOptions) -> Iterator[ChatTemplate | T
         if templates or options.chat_template:
             yield from _chosen(templates, surroundings, target, options)
             return
+    if options.without_template and find_tokenizer(folder) is not None:
+        yield from _chosen((), read_surroundings(folder), target, options)
+        return
     found_any = False
     for found in search(Path(target)):
         if isinstance(found, TargetError):
@@ -106,10 +109,12 @@ def _chosen(
     """The templates that the options ask for, with all that belongs to them."""
     if options.chat_template:
         templates = override_template(options.chat_template)
-    if not templates:
-        raise TargetError(target, "holds no chat template", _NO_TEMPLATE_HINT)
     if options.tokenizer:
         surroundings = overridden(surroundings, override_tokenizer(options.tokenizer, options))
+    if not templates and options.without_template:
+        templates = [StoredTemplate("", None, target, None, "none")]
+    if not templates:
+        raise TargetError(target, "holds no chat template", _NO_TEMPLATE_HINT)
     return [
         ChatTemplate(
             target=target,

@@ -15,7 +15,8 @@ class SourceOptions:
 
     ``revision`` and ``offline`` concern the hub. ``template_name`` picks one of several named
     templates. ``tokenizer`` (a directory, a ``tokenizer.json`` or a hub id) and ``chat_template``
-    (a template file) replace what the target brings. ``time_limit`` is the number of seconds that
+    (a template file) replace what the target brings. ``without_template``: a model that has none is
+    a target, too, since a server renders. ``time_limit`` is the number of seconds that
     the network may take for one target.
     """
 
@@ -24,6 +25,7 @@ class SourceOptions:
     template_name: str | None = None
     tokenizer: str | None = None
     chat_template: str | None = None
+    without_template: bool = False
     time_limit: float = 60.0
 
 

@@ -29,7 +29,8 @@ class ChatTemplate:
     ``stop_token_ids`` are the ``eos_token_id`` of ``generation_config.json``. ``attention`` is
     ``"sliding-window"`` or ``"hybrid"`` when ``config.json`` says that a cache hit may be shorter
     than the common prefix. ``format`` is how the template was stored: ``jinja``,
-    ``tokenizer-config``, ``chat-template-json`` or ``gguf``.
+    ``tokenizer-config``, ``chat-template-json`` or ``gguf``; ``none`` where a model has no template
+    and the text is empty.
     """
 
     target: str

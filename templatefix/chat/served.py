@@ -1,0 +1,190 @@
+"""The server's half of a chat, played by a running vLLM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from templatefix.chat.answer import Answer
+from templatefix.chat.conversation import Message, answer_of
+from templatefix.chat.present import Unpresentable
+from templatefix.chat.server import Kwargs, Server, Tools
+from templatefix.render import PINNED_CLOCK, Crashed, Refused, RenderRequest
+from templatefix.render.vllm_server import VllmServer
+from templatefix.tokens import Encoder
+
+Fault = Refused | Crashed | Unpresentable
+
+#: How vLLM begins to say that a request does not follow its schema: no template has seen it then.
+_SCHEMA = re.compile(r"\d+ validation errors?:")
+
+
+@dataclass(frozen=True)
+class _Served:
+    """A prompt of the server; ``ours`` is whether the template at hand renders the same."""
+
+    ids: list[int]
+    text: str
+    ours: bool
+
+
+class ServedChat(Server):
+    """Prompts and answers of a running vLLM, each asked for once.
+
+    ``ours`` is the server that renders with the template at hand. Where it comes to the same ids,
+    the prompt's text is its text, and the tracer can find lines in it; elsewhere the text is what
+    the ids spell.
+    """
+
+    def __init__(self, remote: VllmServer, ours: Server, encoder: Encoder) -> None:
+        super().__init__(ours.renderer, ours.content_format, ours.knows_developer)
+        self.remote = remote
+        self._ours = ours
+        self._encoder = encoder
+        self._served: dict[object, _Served | Fault] = {}
+        self._answers: dict[object, Answer | Fault] = {}
+        # The server's clock runs; a template at hand that asks for the day must say the same.
+        self._today = datetime.now()
+
+    @property
+    def renders(self) -> int:
+        return len(self._served)
+
+    @property
+    def name(self) -> str:
+        return self.remote.name
+
+    @property
+    def ours(self) -> Server:
+        return self._ours
+
+    def request(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        *,
+        generation_prompt: bool = True,
+        clock: datetime = PINNED_CLOCK,
+    ) -> RenderRequest:
+        return self._ours.request(
+            messages, tools, kwargs, generation_prompt=generation_prompt, clock=self._today
+        )
+
+    def prompt(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        *,
+        generation_prompt: bool = True,
+        clock: datetime = PINNED_CLOCK,
+    ) -> str:
+        """The text of the server's prompt; its clock cannot be set."""
+        served = self._prompt(messages, tools, kwargs, generation_prompt)
+        if generation_prompt or served.ours:
+            return served.text
+        return self._without_generation_prompt(served, messages, tools, kwargs)
+
+    def prompt_ids(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, encoder: Encoder
+    ) -> list[int]:
+        return self._prompt(messages, tools, kwargs, True).ids
+
+    def agrees(
+        self, messages: Sequence[Message], tools: Tools, *, generation_prompt: bool = True
+    ) -> bool:
+        """Whether the template at hand renders as the server does, refusals included."""
+        try:
+            return self._prompt(messages, tools, {}, generation_prompt).ours
+        except (Refused, Crashed, Unpresentable):
+            return isinstance(self._by_us(messages, tools, {}, generation_prompt), Exception)
+
+    def answer(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        prompt_ids: Sequence[int],
+        completion_ids: Sequence[int],
+        *,
+        cut: bool,
+    ) -> Answer | None:
+        """The answer of the server's own parsers; None for no tokens, which it does not take."""
+        if not completion_ids:
+            return None
+        key = (*self._key(messages, tools, kwargs, True), tuple(completion_ids), cut)
+        known = self._answers.get(key)
+        if known is None:
+            try:
+                message = self.remote.derender(
+                    messages, tools, kwargs, prompt_ids, completion_ids, cut=cut
+                )
+                known = answer_of(message)
+            except (Refused, Crashed) as fault:
+                known = _own_words(fault)
+            self._answers[key] = known
+        if isinstance(known, Exception):
+            raise known
+        return known
+
+    def _prompt(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, generation_prompt: bool
+    ) -> _Served:
+        key = self._key(messages, tools, kwargs, generation_prompt)
+        known = self._served.get(key)
+        if known is None:
+            known = self._served[key] = self._ask(messages, tools, kwargs, generation_prompt)
+        if isinstance(known, Exception):
+            raise known
+        return known
+
+    def _ask(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, generation_prompt: bool
+    ) -> _Served | Fault:
+        ours = self._by_us(messages, tools, kwargs, generation_prompt)
+        try:
+            ids = self.remote.render(messages, tools, kwargs, generation_prompt=generation_prompt)
+        except (Refused, Crashed) as fault:
+            # Our own fault for the same request knows its line, and what kind it is.
+            return ours if isinstance(ours, Exception) else _own_words(fault)
+        if isinstance(ours, str) and self._encoder.encode(ours) == ids:
+            return _Served(ids, ours, True)
+        return _Served(ids, self._encoder.decode(ids), False)
+
+    def _by_us(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, generation_prompt: bool
+    ) -> str | Fault:
+        try:
+            return self._ours.prompt(
+                messages, tools, kwargs, generation_prompt=generation_prompt, clock=self._today
+            )
+        except (Refused, Crashed, Unpresentable) as fault:
+            return fault
+
+    def _without_generation_prompt(
+        self, bare: _Served, messages: Sequence[Message], tools: Tools, kwargs: Kwargs
+    ) -> str:
+        """The text without a generation prompt, where the server heeds the request for that.
+
+        Renderers in Python print one all the same: then all that follows the last message's own
+        text is taken for it.
+        """
+        last = messages[-1]
+        if last.get("role") == "assistant" or not isinstance(last.get("content"), str):
+            return bare.text
+        if self._prompt(messages, tools, kwargs, True).ids != bare.ids:
+            return bare.text
+        said = last["content"].strip()
+        at = bare.text.rfind(said) if said else -1
+        return bare.text if at < 0 else bare.text[: at + len(said)]
+
+
+def _own_words(fault: Refused | Crashed) -> Fault:
+    """What the server says of a request; that its schema forbids it is no template's refusal."""
+    if isinstance(fault, Refused) and _SCHEMA.match(fault.message):
+        first = fault.message.splitlines()[0].rstrip(":")
+        return Unpresentable(f"the server's schema forbids it: {first}")
+    return fault
