@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from templatefix.chat.conversation import Scenario
 from templatefix.chat.given import Malformed, scenario_of
 from templatefix.check import CheckOptions, check, sha256
 from templatefix.errors import TargetError
