@@ -10,11 +10,7 @@ import http.client
 import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,12 +24,12 @@ from templatefix.source.template import TokenizerRef
 from templatefix.tokens import Encoder, load_encoder
 from tests import packages
 from tests.corpus import corpus_directory
+from tests.vllm.program import Program, free_port, running
 
 NAME = "render"
 #: Requests under way at once: while one is answered, the next is already read.
 CONNECTIONS = 3
 START_SECONDS = 240
-STOP_SECONDS = 20
 
 #: No weights belong to it, for nothing is ever generated.
 TINY_QWEN3 = {
@@ -152,78 +148,23 @@ def write_model(directory: Path) -> None:
 
 
 @contextmanager
-def running(python: str, directory: Path, home: Path) -> Iterator[RenderServer]:
+def rendering(python: str, directory: Path, home: Path) -> Iterator[RenderServer]:
     """The server on a free port of the loopback interface, ended at the end whatever happens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [python, "-m", "vllm.entrypoints.cli.main", "launch", "render", str(directory)]
     command += ["--host=127.0.0.1", f"--port={port}", f"--served-model-name={NAME}"]
     command += ["--trust-request-chat-template", *PARSERS]
-    log = home / "server.log"
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            command,
-            env=_environment(home),
-            cwd=home,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        _wait_until_ready(server, port, log)
+    program = Program("render", command, home)
+    with running(program, lambda: _healthy(port), START_SECONDS):
         yield RenderServer(port, directory)
+
+
+def _healthy(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
     finally:
-        _end(server)
-
-
-def _environment(home: Path) -> dict[str, str]:
-    """Nothing of ours but the clock's zone, and nothing that would reach for the network."""
-    environment = {name: os.environ[name] for name in ("PATH", "TZ") if name in os.environ}
-    environment |= dict.fromkeys(
-        (
-            "HF_HUB_OFFLINE",
-            "TRANSFORMERS_OFFLINE",
-            "VLLM_NO_USAGE_STATS",
-            "DO_NOT_TRACK",
-            "OMP_NUM_THREADS",
-        ),
-        "1",
-    )
-    return environment | {
-        "HOME": str(home),
-        "VLLM_LOGGING_LEVEL": "ERROR",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
-
-
-def _wait_until_ready(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            break
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-        try:
-            connection.request("GET", "/health")
-            if connection.getresponse().status == 200:
-                return
-        except OSError:
-            time.sleep(0.2)
-        finally:
-            connection.close()
-    pytest.fail(f"the render server does not start:\n{log.read_text(errors='replace')[-3000:]}")
-
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    """Ends the server and what it started; it is the leader of its own process group."""
-    for signal_number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(server.pid, signal_number)
-        except ProcessLookupError:
-            return
-        try:
-            server.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            continue
-        return
+        connection.close()

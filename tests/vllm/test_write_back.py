@@ -1,0 +1,101 @@
+"""Cache hits enter the previous answer only with decode write-back and a patched template.
+
+An engine with a Mooncake Store behind it loses its own cache after every turn, as it does when
+another instance takes the next one, or when the turns are far apart. What the next prompt finds,
+it finds in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.vllm.chats import LONG_ANSWERS, Predicted, Qwen3
+from tests.vllm.engine import Engine, serving
+from tests.vllm.live_chat import chat
+from tests.vllm.namespace import Namespace, NoNamespace, loopback_only
+from tests.vllm.render_server import python_with_vllm
+from tests.vllm.stores import has_mooncake, mooncake
+
+pytestmark = pytest.mark.vllm
+
+SILENT = {"enable_thinking": False}
+
+
+@pytest.fixture(scope="module")
+def namespace() -> Iterator[Namespace]:
+    try:
+        with loopback_only() as namespace:
+            yield namespace
+    except NoNamespace as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["prompts-only", "write-back"])
+def stored(
+    request: pytest.FixtureRequest,
+    namespace: Namespace,
+    model: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Engine, bool]]:
+    """An engine with a store, and whether the store holds answers."""
+    python = python_with_vllm()
+    if (why_not := has_mooncake(python)) is not None:
+        pytest.skip(why_not)
+    home = tmp_path_factory.mktemp("mooncake")
+    with (
+        mooncake(python, home, namespace, write_back=request.param) as setting,
+        serving(python, model, home, setting) as engine,
+    ):
+        yield engine, request.param
+
+
+def _expected(predicted: Predicted, write_back: bool) -> list[int]:
+    return predicted.hits if write_back else predicted.hits_of_prompts_alone()
+
+
+@pytest.mark.parametrize("form", ["published", "lossless"])
+def test_a_hit_enters_the_answer_only_with_both(
+    stored: tuple[Engine, bool], qwen3: Qwen3, form: str
+) -> None:
+    engine, write_back = stored
+    predicted = qwen3.predicted(form, LONG_ANSWERS, SILENT, "faithful")
+
+    turns = list(chat(engine, predicted, store=True))
+
+    assert [turn.moved.local_hits for turn in turns] == [0, 0, 0, 0]
+    assert [turn.moved.external_hits for turn in turns] == _expected(predicted, write_back)
+    assert [turn.served.cached for turn in turns] == _expected(predicted, write_back)
+    entered = [
+        after.moved.external_hits > len(before.served.prompt_ids)
+        for before, after in pairwise(turns)
+    ]
+    assert entered == [write_back and form == "lossless"] * 3
+
+
+@pytest.mark.parametrize(
+    ("form", "client", "enters"),
+    [
+        ("published", "faithful", False),
+        ("lossless", "faithful", False),
+        ("keep-reasoning", "faithful", True),
+        ("keep-reasoning", "reasoning-dropping", False),
+    ],
+)
+def test_reasoning_is_found_again_where_it_is_kept_and_replayed(
+    stored: tuple[Engine, bool], qwen3: Qwen3, form: str, client: str, enters: bool
+) -> None:
+    engine, write_back = stored
+    predicted = qwen3.predicted(form, LONG_ANSWERS, {}, client)  # type: ignore[arg-type]
+
+    turns = list(chat(engine, predicted, store=True))
+
+    assert [turn.moved.external_hits for turn in turns] == _expected(predicted, write_back)
+    entered = [
+        after.moved.external_hits > len(before.served.prompt_ids)
+        for before, after in pairwise(turns)
+    ]
+    assert entered == [write_back and enters] * 3
