@@ -99,6 +99,16 @@ LONG_ANSWERS = Scenario(
     core=True,
     reasoning="if-thinking",
 )
+
+
+def addressed(scenario: Scenario, to: str) -> Scenario:
+    """The scenario with another system message, so that no cache knows it from before."""
+    first, *others = scenario.turns
+    (system, *asked) = first.new_messages
+    system = {**system, "content": f"{to}: {system['content']}"}
+    return replace(scenario, turns=(replace(first, new_messages=(system, *asked)), *others))
+
+
 #: A call, its result, and two questions more.
 TOOL_LOOP = replace(PROBE_CALLS, name="tool-loop")
 
@@ -116,6 +126,24 @@ class Predicted:
     def hits(self) -> list[int]:
         """Tokens of each prompt that a server finds in its own cache; none for the first."""
         return [0, *(comparison.hit for comparison in self.run.comparisons)]
+
+    @property
+    def completions(self) -> list[list[int]]:
+        """What the model writes in each turn, as token ids with the stop token last."""
+        return [request.stream_ids[len(request.prompt_ids) :] for request in self.run.requests]
+
+    def conversation(self) -> dict[str, Any]:
+        """The chat in the form that ``--conversation`` takes: what to ask, and, as the fields of
+        each request, what the model shall say to it."""
+        messages: list[dict[str, Any]] = []
+        plan = self.run.plan
+        for turn, completion in zip(plan.scenario.turns, self.completions, strict=True):
+            *before, last = turn.new_messages
+            script = {"max_tokens": len(completion), "vllm_xargs": {"answer_ids": completion}}
+            messages += [*map(dict, before), {**last, "extra_body": script}]
+            messages.append({"role": "assistant", "content": turn.answer and turn.answer.content})
+        document = {"messages": messages, "chat_template_kwargs": dict(plan.kwargs)}
+        return document | ({"tools": list(plan.scenario.tools)} if plan.scenario.tools else {})
 
     def hits_of_prompts_alone(self) -> list[int]:
         """The same where only what was prefilled is kept: a store without decode write-back."""

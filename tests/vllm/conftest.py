@@ -9,6 +9,7 @@ import pytest
 
 from tests.vllm.chats import Qwen3
 from tests.vllm.engine import Engine, Setting, serving
+from tests.vllm.namespace import Namespace, NoNamespace, loopback_only
 from tests.vllm.render_server import RenderServer, python_with_vllm, rendering, write_model
 
 
@@ -38,3 +39,12 @@ def engine(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[En
 @pytest.fixture(scope="session")
 def qwen3(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Qwen3:
     return Qwen3(model, tmp_path_factory.mktemp("templates"))
+
+
+@pytest.fixture(scope="module")
+def namespace() -> Iterator[Namespace]:
+    try:
+        with loopback_only() as namespace:
+            yield namespace
+    except NoNamespace as reason:
+        pytest.skip(str(reason))

@@ -151,19 +151,22 @@ class Engine:
 
 
 @contextmanager
-def serving(python: str, model: Path, home: Path, setting: Setting) -> Iterator[Engine]:
-    """An engine on a free port of the loopback interface, with its log in ``home``.
+def serving(
+    python: str, model: Path, home: Path, setting: Setting, port: int | None = None
+) -> Iterator[Engine]:
+    """An engine on a port (a free one) of the loopback interface, with its log in ``home``.
 
     ``model`` has a configuration and a tokenizer; its weights are random.
     """
     shutil.copy(Path(__file__).parent / "scripted.py", home)
-    port = free_port()
+    port = port or free_port()
     command = [python, "-m", "vllm.entrypoints.openai.api_server", f"--model={model}"]
     command += [f"--port={port}", *_FLAGS, *setting.flags]
     environment = {
         "PYTHONPATH": str(home),
-        "VLLM_CACHE_ROOT": str(model.parent / "vllm-cache"),  # what the next start need not repeat
+        "VLLM_CACHE_ROOT": str(home.parent / "vllm-cache"),  # what the next start need not repeat
         "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_HOST_IP": "127.0.0.1",  # else it looks for a way out of the machine
         "VLLM_SERVER_DEV_MODE": "1",  # brings /reset_prefix_cache
         **setting.environment,
     }

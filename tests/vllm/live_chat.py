@@ -22,17 +22,16 @@ class Turn:
     moved: Counters
 
 
-def chat(engine: Engine, predicted: Predicted, store: bool = False) -> Iterator[Turn]:
+def chat(engine: Engine, predicted: Predicted, forgetful: bool = False) -> Iterator[Turn]:
     """Every turn of a predicted chat, with the answers that the server itself returned.
 
-    With ``store`` the server's own cache is emptied before each turn: what is found then was
-    found in the store behind it.
+    A ``forgetful`` server's own cache is emptied after each turn: what is found in the next was
+    found in a store behind it.
     """
-    engine.forget(store=store)
     plan = predicted.run.plan
     messages: list[Message] = []
     call_ids: tuple[str, ...] = ()
-    for turn, request in zip(plan.scenario.turns, predicted.run.requests, strict=True):
+    for turn, completion in zip(plan.scenario.turns, predicted.completions, strict=True):
         messages += numbered(turn.new_messages, call_ids)
         body: dict[str, Any] = {
             "messages": messages,
@@ -42,9 +41,9 @@ def chat(engine: Engine, predicted: Predicted, store: bool = False) -> Iterator[
         if plan.scenario.tools:
             body["tools"] = list(plan.scenario.tools)
         before = engine.counters()
-        served = engine.chat(body, request.stream_ids[len(request.prompt_ids) :])
+        served = engine.chat(body, completion)
         yield Turn(served, _difference(before, engine.counters()))
-        if store:
+        if forgetful:
             engine.forget()
         answer = {key: served.message[key] for key in _REPLAYED if served.message.get(key)}
         if plan.client == "reasoning-dropping":

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.vllm.engine import Setting
+from tests.vllm.engine import BLOCK, Setting
 from tests.vllm.namespace import Namespace
 from tests.vllm.program import Program, running
 
-START_SECONDS = 60
+START_SECONDS = 180
 _RPC, _METRICS = 50151, 50152
+_LMCACHE, _LMCACHE_HTTP = 5555, 8190
 
 
 def has_mooncake(python: str) -> str | None:
@@ -52,7 +53,7 @@ def mooncake(python: str, home: Path, namespace: Namespace, write_back: bool) ->
     master = [str(Path(python).parent / "mooncake_master"), "-rpc_address=127.0.0.1"]
     master += [f"-rpc_port={_RPC}", f"-metrics_port={_METRICS}", "-default_kv_lease_ttl=30000"]
     program = Program("mooncake_master", namespace.command(master), home)
-    with running(program, lambda: _answers(namespace), START_SECONDS):
+    with running(program, lambda: _answers(namespace, _RPC), START_SECONDS):
         yield Setting(
             namespace.command,
             namespace.connect,
@@ -64,9 +65,39 @@ def mooncake(python: str, home: Path, namespace: Namespace, write_back: bool) ->
         )
 
 
-def _answers(namespace: Namespace) -> bool:
+@contextmanager
+def lmcache(
+    python: str, packages: Path, home: Path, namespace: Namespace, write_back: bool
+) -> Iterator[Setting]:
+    """LMCache's multi-process server, which keeps KV in its own memory.
+
+    ``packages`` is a directory with lmcache, beside what the Python has. Source of flags and keys:
+    LMCache 0.5.6, ``v1/multiprocess`` and ``integration/vllm/lmcache_mp_connector.py``. Its default
+    transfer mode refuses a CPU, and both sides have to hash alike.
+    """
+    environment = {"PYTHONPATH": str(packages), "PYTHONHASHSEED": "0"}
+    command = [python, "-m", "lmcache.v1.multiprocess.http_server", "--host=127.0.0.1"]
+    command += [f"--port={_LMCACHE}", f"--chunk-size={BLOCK}", "--l1-size-gb=0.5"]
+    command += ["--eviction-policy=LRU", "--supported-transfer-mode=auto"]
+    command += ["--http-host=127.0.0.1", f"--http-port={_LMCACHE_HTTP}"]
+    program = Program("lmcache", namespace.command(command), home, environment)
+    extra = {
+        "lmcache.mp.host": "tcp://127.0.0.1",
+        "lmcache.mp.port": _LMCACHE,
+        "lmcache.mp.save_decode_cache": write_back,
+    }
+    with running(program, lambda: _answers(namespace, _LMCACHE_HTTP), START_SECONDS):
+        yield Setting(
+            namespace.command,
+            namespace.connect,
+            flags=(_transfer("LMCacheMPConnector", extra),),
+            environment={**environment, "PYTHONPATH": f"{home}:{packages}"},
+        )
+
+
+def _answers(namespace: Namespace, port: int) -> bool:
     try:
-        namespace.connect(_RPC).close()
+        namespace.connect(port).close()
     except OSError:
         return False
     return True

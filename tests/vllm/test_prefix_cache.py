@@ -42,6 +42,7 @@ def test_every_turn_finds_the_predicted_tokens(
 ) -> None:
     predicted = qwen3.predicted(form, scenario, kwargs, client)
 
+    engine.forget()
     turns = list(chat(engine, predicted))
 
     assert len(turns) == 4
@@ -59,6 +60,7 @@ def test_only_the_patched_template_lets_a_hit_reach_into_the_answer(
 ) -> None:
     def reaches(form: str) -> list[bool]:
         predicted = qwen3.predicted(form, FOUR_TURNS, THINKING, "faithful")
+        engine.forget()
         turns = [turn.served for turn in chat(engine, predicted)]
         return [after.cached > len(before.prompt_ids) for before, after in pairwise(turns)]
 
@@ -84,6 +86,7 @@ def test_the_figures_are_those_on_record(
     client: Client = "reasoning-dropping" if row.get("replay") == "nothing" else "faithful"
 
     predicted = qwen3.predicted(form, FOUR_TURNS, row["mode"], client)
+    engine.forget()
     turns = [turn.served for turn in chat(engine, predicted)]
 
     assert [len(turn.prompt_ids) for turn in turns] == recorded["prompt_tokens"]

@@ -16,22 +16,13 @@ import pytest
 from tests.vllm.chats import LONG_ANSWERS, Predicted, Qwen3
 from tests.vllm.engine import Engine, serving
 from tests.vllm.live_chat import chat
-from tests.vllm.namespace import Namespace, NoNamespace, loopback_only
+from tests.vllm.namespace import Namespace
 from tests.vllm.render_server import python_with_vllm
 from tests.vllm.stores import has_mooncake, mooncake
 
 pytestmark = pytest.mark.vllm
 
 SILENT = {"enable_thinking": False}
-
-
-@pytest.fixture(scope="module")
-def namespace() -> Iterator[Namespace]:
-    try:
-        with loopback_only() as namespace:
-            yield namespace
-    except NoNamespace as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["prompts-only", "write-back"])
@@ -64,7 +55,8 @@ def test_a_hit_enters_the_answer_only_with_both(
     engine, write_back = stored
     predicted = qwen3.predicted(form, LONG_ANSWERS, SILENT, "faithful")
 
-    turns = list(chat(engine, predicted, store=True))
+    engine.forget(store=True)
+    turns = list(chat(engine, predicted, forgetful=True))
 
     assert [turn.moved.local_hits for turn in turns] == [0, 0, 0, 0]
     assert [turn.moved.external_hits for turn in turns] == _expected(predicted, write_back)
@@ -91,7 +83,8 @@ def test_reasoning_is_found_again_where_it_is_kept_and_replayed(
     engine, write_back = stored
     predicted = qwen3.predicted(form, LONG_ANSWERS, {}, client)  # type: ignore[arg-type]
 
-    turns = list(chat(engine, predicted, store=True))
+    engine.forget(store=True)
+    turns = list(chat(engine, predicted, forgetful=True))
 
     assert [turn.moved.external_hits for turn in turns] == _expected(predicted, write_back)
     entered = [
