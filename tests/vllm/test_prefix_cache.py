@@ -14,8 +14,9 @@ import pytest
 
 from templatefix.chat.conversation import Scenario
 from templatefix.replay.run import Client
+from templatefix.serving.live import VerifyOptions, verify
 from tests.vllm.chats import FORMS, FOUR_TURNS, GOLDEN, TOOL_LOOP, Qwen3
-from tests.vllm.engine import Engine
+from tests.vllm.engine import BLOCK, NAME, Engine
 from tests.vllm.live_chat import chat
 
 pytestmark = pytest.mark.vllm
@@ -66,6 +67,34 @@ def test_only_the_patched_template_lets_a_hit_reach_into_the_answer(
 
     assert not any(reaches("published"))
     assert all(reaches("keep-reasoning"))
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streaming"])
+@pytest.mark.parametrize("scenario", [FOUR_TURNS, TOOL_LOOP], ids=lambda each: each.name)
+@pytest.mark.parametrize("form", ["published", "keep-reasoning"])
+def test_verify_sees_what_was_predicted_beforehand(
+    engine: Engine, qwen3: Qwen3, form: str, scenario: Scenario, streaming: bool
+) -> None:
+    predicted = qwen3.predicted(form, scenario, THINKING, "faithful")
+    options = VerifyOptions(
+        NAME,
+        conversation=predicted.conversation(),
+        streaming=streaming,
+        extra_body={"chat_template": predicted.template},
+    )
+
+    verification = verify(f"http://127.0.0.1:{engine.port}", options)
+
+    assert verification.fault is None
+    assert verification.block_size == BLOCK
+    (run,) = verification.runs
+    assert [turn.prompt for turn in run.turns] == [
+        len(r.prompt_ids) for r in predicted.run.requests
+    ]
+    assert [turn.cached for turn in run.turns] == predicted.hits
+    assert [turn.local for turn in run.turns] == predicted.hits
+    assert verification.agrees is True
+    assert verification.preserving is (form == "keep-reasoning")
 
 
 @pytest.mark.parametrize(

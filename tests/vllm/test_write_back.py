@@ -7,6 +7,9 @@ it finds in the store.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.vllm.chats import LONG_ANSWERS, Predicted, Qwen3
-from tests.vllm.engine import Engine, serving
+from tests.vllm.engine import NAME, Engine, serving
 from tests.vllm.live_chat import chat
 from tests.vllm.namespace import Namespace
 from tests.vllm.render_server import python_with_vllm
@@ -92,3 +95,28 @@ def test_reasoning_is_found_again_where_it_is_kept_and_replayed(
         for before, after in pairwise(turns)
     ]
     assert entered == [write_back and enters] * 3
+
+
+@pytest.mark.parametrize("form", ["published", "lossless"])
+def test_the_verify_command_tells_the_two_by_two(
+    stored: tuple[Engine, bool], namespace: Namespace, qwen3: Qwen3, form: str, tmp_path: Path
+) -> None:
+    engine, write_back = stored
+    predicted = qwen3.predicted(form, LONG_ANSWERS, SILENT, "faithful")
+    conversation = tmp_path / "conversation.json"
+    conversation.write_text(json.dumps(predicted.conversation()), encoding="utf-8")
+    command = [sys.executable, "-m", "templatefix", "verify", f"http://127.0.0.1:{engine.port}"]
+    command += ["--model", NAME, "--conversation", str(conversation), "--output-format", "json"]
+    command += ["--extra-body", json.dumps({"chat_template": predicted.template})]
+    command += ["--reset-local-cache", "--write-back" if write_back else "--no-write-back"]
+
+    ran = subprocess.run(namespace.command(command), capture_output=True, text=True)
+
+    assert ran.returncode == (form == "published"), ran.stderr
+    verification = json.loads(ran.stdout)
+    (run,) = verification["runs"]
+    expected = _expected(predicted, write_back)
+    assert [turn["external"] for turn in run["turns"]] == expected
+    assert [turn["local"] for turn in run["turns"]] == [0, 0, 0, 0]
+    assert verification["agrees"] is True
+    assert verification["preserving"] is (form == "lossless")
