@@ -167,6 +167,7 @@ def serving(
         "VLLM_CACHE_ROOT": str(home.parent / "vllm-cache"),  # what the next start need not repeat
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_HOST_IP": "127.0.0.1",  # else it looks for a way out of the machine
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # one process less for the engine
         "VLLM_SERVER_DEV_MODE": "1",  # brings /reset_prefix_cache
         **setting.environment,
     }

@@ -79,6 +79,7 @@ def lmcache(
     command = [python, "-m", "lmcache.v1.multiprocess.http_server", "--host=127.0.0.1"]
     command += [f"--port={_LMCACHE}", f"--chunk-size={BLOCK}", "--l1-size-gb=0.5"]
     command += ["--eviction-policy=LRU", "--supported-transfer-mode=auto"]
+    command += ["--disable-observability"]  # for which packages would have to be added
     command += ["--http-host=127.0.0.1", f"--http-port={_LMCACHE_HTTP}"]
     program = Program("lmcache", namespace.command(command), home, environment)
     extra = {
