@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.serving.loopback import PRESERVING, Manners, serving
+
 EXAMPLE = Path(__file__).parents[1] / "templatefix" / "example"
 
 #: Prints the top-level modules that a command imported, after all that it printed itself.
@@ -79,3 +81,10 @@ def test_a_package_imports_nothing_heavy_by_itself(module: str) -> None:
         "jinja2",
     }
     assert not heavy & set(ran.stdout.split())
+
+
+def test_driving_a_server_loads_no_tokenizer_and_no_client_of_the_hub() -> None:
+    with serving(Manners(template=PRESERVING)) as loopback:
+        modules = imported_by("verify", loopback.url, "--model", "tiny")
+    heavy = "rich tokenizers huggingface_hub transformers hypothesis gguf numpy requests httpx2"
+    assert not modules & set(heavy.split())

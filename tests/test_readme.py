@@ -74,9 +74,15 @@ def test_the_conversation_shown_is_accepted() -> None:
 def test_every_option_named_exists() -> None:
     known = {
         option
-        for command in ("check", "patch", "rules")
+        for command in ("check", "patch", "rules", "verify")
         for option in re.findall(r"--[a-z][a-z-]+", _run(command, "--help").stdout)
     }
     shown = README.partition("## Recipes")[2].partition("## Limits")[0]
     named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]+", shown))
-    assert named <= known | {"--default-chat-template-kwargs"}
+    servers = {
+        "--default-chat-template-kwargs",
+        "--enable-cache-report",
+        "--enable-prompt-tokens-details",
+        "--trust-request-chat-template",
+    }
+    assert named <= known | servers

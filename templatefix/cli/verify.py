@@ -12,6 +12,7 @@ from templatefix.cli.check import _json_object
 
 if TYPE_CHECKING:
     from templatefix.findings.verification import Verification
+    from templatefix.source import ChatTemplate
 
 CLIENTS = ("faithful", "reasoning-dropping", "both")
 FORMATS = ("text", "json")
@@ -42,6 +43,9 @@ KEY_VARIABLE = "TEMPLATEFIX_API_KEY"
 )
 @click.option(
     "--template", metavar="FILE", help="Send this one too, and compare it with the served one."
+)
+@click.option(
+    "--target", metavar="P", help="Model directory or hub id: renders what the server hides."
 )
 @click.option(
     "--max-tokens",
@@ -133,6 +137,7 @@ def verify(ctx: click.Context, /, url: str, **options: Any) -> None:
         write_back=options["write_back"],
         salt=options["salt"],
         token_ids=options["token_ids"],
+        target=None if options["target"] is None else _target(options["target"]),
     )
     with progress(wanted=not options["quiet"]) as shown:
         verification = drive(url, asked, shown.now)
@@ -162,6 +167,12 @@ def exit_code(verification: Verification) -> int:
 
 def _or_nothing(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return {} if given is None else given
+
+
+def _target(name: str) -> ChatTemplate:
+    from templatefix import api
+
+    return api.the_template(name, api.SourceOptions())
 
 
 def _template(name: str) -> str:

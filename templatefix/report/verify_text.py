@@ -32,13 +32,15 @@ def verify_text(verification: Verification, *, quiet: bool = False) -> str:
     """Lines of printable text, each with its end. ``quiet`` leaves the tables and the last line."""
     lines = [] if quiet else _wrapped(_head(verification))
     for run in verification.runs:
+        if not run.turns:
+            continue
         lines += ["", f"{run.rendered} template, {run.client} client", "", *_table(run.turns)]
         if not quiet:
             lines += _divergences(run)
             lines += ["", *_wrapped(_verdict(run)), *_lines(run.notes)]
     if not quiet:
         lines += _comparisons(verification)
-        lines += ["", *_wrapped(_LEGEND)]
+        lines += ["", *(_wrapped(_LEGEND) if any(run.turns for run in verification.runs) else ())]
         lines += _lines(f"not seen: {sentence}" for sentence in verification.unseen)
         lines += _wrapped(f"requests: {_requests(verification)}")
     lines += ["", *_wrapped(_agreement(verification))]
@@ -60,10 +62,7 @@ def _head(verification: Verification) -> str:
 
 def _table(turns: Sequence[LiveTurn]) -> list[str]:
     rows = [_cells(turn) for turn in turns]
-    widths = [
-        max(len(column), *(len(row[i]) for row in rows), 0) if rows else len(column)
-        for i, column in enumerate(_COLUMNS)
-    ]
+    widths = [max(map(len, cells)) for cells in zip(_COLUMNS, *rows, strict=True)]
     rule = " | ".join(f"{'-' * (width - 1)}:" for width in widths)
     return [_row(_COLUMNS, widths), rule, *(_row(row, widths) for row in rows)]
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from templatefix.api import SourceOptions, the_template
 from templatefix.findings.verification import Bounds, LiveRun, Verification
 from templatefix.report.verify_json import verify_json
 from templatefix.report.verify_text import verify_text
 from templatefix.serving.live import VerifyOptions, verify
+from tests.example import EXAMPLE
 from tests.serving.loopback import PRESERVING, SERVED, Manners, serving
 
 THINKING_OFF = {"enable_thinking": False}
@@ -362,3 +364,26 @@ def test_the_json_report_has_the_figures() -> None:
     assert turn["predicted"] == {"low": turn["cached"], "high": turn["cached"]}
     assert turn["divergence"]["token_index"] == turn["reused"]["low"]
     assert turn["divergence"]["stream"]["ids"]
+
+
+@pytest.mark.parametrize("block_size", [1, 16])
+@pytest.mark.parametrize("kwargs", [{}, THINKING_OFF])
+def test_our_own_rendering_makes_up_for_ids_that_are_not_shown(
+    block_size: int, kwargs: dict[str, Any]
+) -> None:
+    hidden = Manners(token_ids=False, tokenize=False, block_size=block_size, sglang=True)
+    shown = Manners(block_size=block_size)
+    template = the_template(str(EXAMPLE), SourceOptions())
+    run = only(verified(hidden, target=template, block_size=block_size, kwargs=kwargs))
+    exact = only(verified(shown, kwargs=kwargs))
+    assert [turn.predicted for turn in run.turns] == [turn.predicted for turn in exact.turns]
+    assert [turn.reuse for turn in run.turns] == [turn.reuse for turn in exact.turns]
+    assert run.agrees is True
+
+
+def test_our_own_rendering_is_not_believed_where_the_lengths_differ() -> None:
+    template = the_template(str(EXAMPLE), SourceOptions())
+    hidden = Manners(template=PRESERVING, token_ids=False, tokenize=False)
+    run = only(verified(hidden, target=template))
+    assert not all(turn.predicted and turn.predicted.exact for turn in run.turns[1:])
+    assert run.agrees is True

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from templatefix.chat.conversation import Message
 from templatefix.findings.verification import LiveRun, LiveTurn, Rendered
 from templatefix.replay.accounting import ideal_tokens
-from templatefix.replay.run import Client
 from templatefix.serving.live.counters import Counters, Movement, movement
 from templatefix.serving.live.judge import (
     Held,
@@ -25,6 +24,10 @@ from templatefix.serving.live.script import Script, Unanswerable
 from templatefix.serving.live.server import LiveServer
 from templatefix.serving.live.wire import Unusable
 
+if TYPE_CHECKING:  # most servers show enough: nothing is rendered here for them
+    from templatefix.replay.run import Client
+    from templatefix.serving.live.twin import Twin
+
 _REASONING = ("reasoning", "reasoning_content")
 
 #: Extra fields for one request, given its turn (1-based) and its messages.
@@ -34,7 +37,8 @@ ExtraBody = Callable[[int, tuple[Message, ...]], Mapping[str, Any]]
 @dataclass(frozen=True)
 class Manner:
     """How requests are made. ``template`` is sent with each, ``salt`` keeps a conversation apart
-    from what the cache holds already, ``each_body`` adds fields to single requests."""
+    from what the cache holds already, ``each_body`` adds fields to single requests. ``twin``
+    renders what the server does not show."""
 
     client: Client
     max_tokens: int
@@ -44,6 +48,7 @@ class Manner:
     salt: str | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     each_body: ExtraBody | None = None
+    twin: Twin | None = None
 
 
 @dataclass(frozen=True)
@@ -134,12 +139,7 @@ class Conversation:
         self, turn: int, body: Mapping[str, Any], reply: Reply, moved: Movement | None
     ) -> LiveTurn:
         server, block_size = self._server, self._cache.block_size
-        ids = reply.prompt_ids
-        if ids is None:
-            ids = server.tokenize(self._messages, body, reply.prompt)
-        prompt = Prompt(ids, reply.prompt)
-        known = [] if ids is None else ids + (reply.completion_ids or [])
-        held = Held(known, reply.prompt, reply.prompt + reply.completion)
+        prompt, held = self._ids(body, reply)
         earlier = self._helds
         self._helds = [*earlier, held]
         cached, local, external = self._found(turn, reply, moved)
@@ -163,6 +163,19 @@ class Conversation:
                 "divergence": divergence_of(before, prompt, server.text),
             }
         return LiveTurn(turn, reply.prompt, reply.completion, finish=reply.finish, **judged)
+
+    def _ids(self, body: Mapping[str, Any], reply: Reply) -> tuple[Prompt, Held]:
+        """The prompt and the stream, as far as the server or our own rendering tell their ids."""
+        twin, ids, completion = self._manner.twin, reply.prompt_ids, reply.completion_ids
+        if ids is None:
+            ids = self._server.tokenize(self._messages, body, reply.prompt)
+        if ids is None and twin is not None:
+            ids = twin.prompt_ids(self._messages, body, reply.prompt)
+        if ids is not None and completion is None and twin is not None:
+            completion = twin.completion_ids(self._messages, body, reply.message, reply.completion)
+        known = [] if ids is None else ids + (completion or [])
+        held = Held(known, reply.prompt, reply.prompt + reply.completion)
+        return Prompt(ids, reply.prompt), held
 
     def _lost_to(self, before: Reply) -> str | None:
         """Whose doing it is, whatever the template, if this prompt does not continue that one."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from templatefix.errors import TargetError
 from templatefix.findings.verification import LiveRun, Verification
-from templatefix.replay.run import Client
 from templatefix.serving.live.drive import Cache, Conversation, ExtraBody, Manner
 from templatefix.serving.live.explain import compared_with_served, explained
 from templatefix.serving.live.script import Script, file_script, own_script
 from templatefix.serving.live.server import LiveServer
 from templatefix.serving.live.wire import Security, Wire, address_of
+
+if TYPE_CHECKING:
+    from templatefix.replay.run import Client
+    from templatefix.serving.live.twin import Twin
+    from templatefix.source import ChatTemplate
 
 #: vLLM's block size unless its options say otherwise.
 DEFAULT_BLOCK_SIZE = 16
@@ -32,7 +36,7 @@ class VerifyOptions:
     says in its metrics. ``reset`` empties the server's own cache before each turn but the first,
     so that only a store can answer; ``write_back`` is whether the store holds answers too.
     ``salt`` keeps each conversation apart from what is cached already. ``seconds`` limit one
-    request.
+    request. ``target`` is a template with its tokenizer that renders what the server does not show.
     """
 
     model: str
@@ -53,6 +57,7 @@ class VerifyOptions:
     write_back: bool = True
     salt: bool = True
     token_ids: bool = True
+    target: ChatTemplate | None = None
 
 
 def verify(
@@ -67,6 +72,7 @@ def verify(
     wire = Wire(address, options.security, options.seconds)
     server = LiveServer(wire, options.model)
     script = script_of(options)
+    twins = _twins(options)
     now(f"asking {address.shown}")
     counters = server.counters()
     stated = None if counters is None else counters.block_size
@@ -90,6 +96,7 @@ def verify(
                 secrets.token_hex(8) if options.salt else None,
                 options.extra_body,
                 options.each_body,
+                twins[template is not None],
             )
             cache = Cache(block_size, options.reset, options.write_back)
             run = Conversation(server, script, manner, cache).run(counters)
@@ -115,6 +122,17 @@ def verify(
         unseen=(*unseen.values(), *_not_shown(runs)),
         fault=fault,
     )
+
+
+def _twins(options: VerifyOptions) -> tuple[Twin | None, Twin | None]:
+    """What renders as the server does, with the served template and with the candidate."""
+    target = options.target
+    if target is None:
+        return None, None
+    from templatefix.serving.live.twin import Twin
+
+    candidate = None if options.template is None else replace(target, text=options.template)
+    return Twin(target), None if candidate is None else Twin(candidate)
 
 
 def script_of(options: VerifyOptions) -> Script:
@@ -145,6 +163,7 @@ def _not_shown(runs: Sequence[LiveRun]) -> list[str]:
     later = [turn for run in runs for turn in run.turns[1:]]
     if any(turn.reuse is not None and not turn.reuse.exact for turn in later):
         sentences.append(
-            "token ids (return_token_ids): where a figure is a range, it lies between the two"
+            "token ids (return_token_ids; --target renders them here): where a figure is a range, "
+            "it lies between the two"
         )
     return sentences
