@@ -141,15 +141,20 @@ def verify(ctx: click.Context, /, url: str, **options: Any) -> None:
     )
     with progress(wanted=not options["quiet"]) as shown:
         verification = drive(url, asked, shown.now)
-    if options["output_format"] == "json":
-        text = verify_json(verification, __version__)
-    else:
-        text = verify_text(verification, quiet=options["quiet"])
-    if options["output"] is None:
-        write_stdout(text)
-    else:
-        write_file(options["output"], text)
-    if verification.fault is not None:
+    # A report for people that nobody gets to see, or that has no turn in it, is one line on stderr.
+    for_people = options["output_format"] == "text"
+    begun = any(run.turns for run in verification.runs)
+    if begun or not for_people:
+        if for_people:
+            text = verify_text(verification, quiet=options["quiet"])
+        else:
+            text = verify_json(verification, __version__)
+        if options["output"] is None:
+            write_stdout(text)
+        else:
+            write_file(options["output"], text)
+    told = for_people and begun and options["output"] is None
+    if verification.fault is not None and not told:
         from templatefix.report.visible import visible
 
         click.echo(f"templatefix: {visible(f'{verification.url}: {verification.fault}')}", err=True)

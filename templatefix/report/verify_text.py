@@ -63,8 +63,9 @@ def _head(verification: Verification) -> str:
 def _table(turns: Sequence[LiveTurn]) -> list[str]:
     rows = [_cells(turn) for turn in turns]
     widths = [max(map(len, cells)) for cells in zip(_COLUMNS, *rows, strict=True)]
-    rule = " | ".join(f"{'-' * (width - 1)}:" for width in widths)
-    return [_row(_COLUMNS, widths), rule, *(_row(row, widths) for row in rows)]
+    between = " | " if sum(widths) + 3 * len(widths) - 3 <= WIDTH else "|"
+    rule = between.join(f"{'-' * (width - 1)}:" for width in widths)
+    return [_row(_COLUMNS, widths, between), rule, *(_row(row, widths, between) for row in rows)]
 
 
 def _cells(turn: LiveTurn) -> list[str]:
@@ -82,8 +83,8 @@ def _cells(turn: LiveTurn) -> list[str]:
     return ["-" if figure is None else str(figure) for figure in figures]
 
 
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return " | ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+def _row(cells: Sequence[str], widths: Sequence[int], between: str) -> str:
+    return between.join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def _divergences(run: LiveRun) -> list[str]:

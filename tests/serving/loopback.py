@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
 import jinja2
 from tokenizers import Tokenizer
@@ -75,6 +76,9 @@ class Manners:
     model: str = "tiny"
     sglang: bool = False
     cut: bool = False
+    no_salt: bool = False
+    strict: bool = False
+    caching: bool = True
     fault: str = ""
     at: int = 1
     #: Requests of other clients that move the counters with each of ours.
@@ -118,6 +122,7 @@ class Loopback:
         self.counted = dict.fromkeys(("queries", "hits", "external_hits"), 0)
         self.environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
         self.chats = 0
+        self.proxied: list[str] = []
         self.released = threading.Event()
         self.url = ""
 
@@ -174,8 +179,8 @@ class Loopback:
         if manners.cut:
             completion, finish = completion[: body["max_tokens"]], "length"
             message = {"role": "assistant", "content": self.tokenizer.decode(completion)}
-        salt = body.get("cache_salt")
-        local = self.local.hit(salt, prompt)
+        salt = None if manners.no_salt else body.get("cache_salt")
+        local = self.local.hit(salt, prompt) if manners.caching else 0
         external = self.store.hit(salt, prompt, local) if manners.external else 0
         # The last token of a stream has no KV.
         stream = (prompt + completion)[:-1]
@@ -269,13 +274,21 @@ class _Handler(BaseHTTPRequestHandler):
         return
 
     def do_GET(self) -> None:
+        self._as_a_proxy()
         self._note(None)
         if self.path == "/metrics" and self.loopback.manners.metrics:
             self._send(200, self.loopback.exposition(), "text/plain")
         else:
             self._send(404, '{"detail": "Not Found"}')
 
+    def _as_a_proxy(self) -> None:
+        """A proxy is asked for whole URLs; this one answers for whatever server is meant."""
+        if self.path.startswith("http://"):
+            self.loopback.proxied.append(self.path)
+            self.path = urlsplit(self.path).path
+
     def do_POST(self) -> None:
+        self._as_a_proxy()
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         body: Any = json.loads(content) if content else None
         self._note(body)
@@ -311,6 +324,8 @@ class _Handler(BaseHTTPRequestHandler):
         fault = manners.fault if self.loopback.chats >= manners.at else ""
         if body["model"] != manners.model:
             self._refuse(404, f"The model `{body['model']}` does not exist.")
+        elif manners.strict and {"cache_salt", "return_token_ids"} & body.keys():
+            self._refuse(400, "Unrecognized request argument supplied: cache_salt")
         elif "chat_template" in body and not manners.trusts_templates:
             self._refuse(400, "Chat template is passed with request, but it is not trusted.")
         elif fault and self._misbehave(fault, body):

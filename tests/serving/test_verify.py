@@ -103,11 +103,29 @@ def test_conversations_do_not_find_one_another() -> None:
 
 
 def test_what_was_cached_before_is_told_from_what_this_conversation_left() -> None:
-    twice = verified(clients=("faithful", "faithful"), salt=False)
-    again = twice.runs[1]
+    with serving(Manners()) as loopback:
+        options = VerifyOptions("tiny", salt=False)
+        assert verify(loopback.url, options).agrees is True
+        again = only(verify(loopback.url, options))
     assert again.turns[0].cached
     assert again.agrees is False
     assert any("cached before this conversation" in note for note in again.notes)
+
+
+@pytest.mark.parametrize("template", [SERVED, PRESERVING])
+def test_a_server_that_does_not_heed_the_salt_is_predicted_all_the_same(template: str) -> None:
+    manners = Manners(template=template, no_salt=True)
+    verification = verified(manners, clients=("faithful", "reasoning-dropping"))
+    second = verification.runs[1]
+    assert second.turns[0].cached
+    assert verification.agrees is True
+    assert any("does not heed cache_salt" in note for note in second.notes)
+
+
+def test_a_server_without_a_prefix_cache_is_recognised() -> None:
+    run = only(verified(Manners(caching=False)))
+    assert run.agrees is False
+    assert any("prefix caching may be off" in note for note in run.notes)
 
 
 def test_an_answer_that_was_cut_makes_no_verdict() -> None:

@@ -99,5 +99,9 @@ def _meaning(engine: str, name: str, labels: Mapping[str, str]) -> str | None:
 
 
 def _block_size(labels: Mapping[str, str]) -> int | None:
-    text = labels.get("block_size") or labels.get("page_size") or ""
-    return int(text) if text.isdecimal() and 0 < int(text[:9]) == int(text) else None
+    """What hits are multiples of: vLLM's hybrid models align them to more than a block."""
+    for label in ("cache_hit_alignment_tokens", "block_size", "page_size"):
+        text = labels.get(label, "")
+        if text.isdecimal() and 0 < int(text[:9]) == int(text):
+            return int(text)
+    return None

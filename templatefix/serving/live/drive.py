@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -62,15 +62,28 @@ class Cache:
 
 
 class Conversation:
-    """A conversation under way. :meth:`run` has it."""
+    """A conversation under way; :meth:`run` has it.
 
-    def __init__(self, server: LiveServer, script: Script, manner: Manner, cache: Cache) -> None:
+    ``before`` are the streams of earlier conversations, for servers that do not heed the salt.
+    ``helds`` are its own, as they come.
+    """
+
+    def __init__(
+        self,
+        server: LiveServer,
+        script: Script,
+        manner: Manner,
+        cache: Cache,
+        before: Sequence[Held] = (),
+    ) -> None:
         self._server = server
         self._script = script
         self._manner = manner
         self._cache = cache
         self._messages: list[Message] = []
-        self._helds: list[Held] = []
+        self.helds: list[Held] = []
+        self._before = tuple(before)
+        self._shared: tuple[Held, ...] = ()
         self._turns: list[LiveTurn] = []
         self._notes: list[str] = []
         # The answer of the turn before, as it came and as it is sent back.
@@ -140,15 +153,18 @@ class Conversation:
     ) -> LiveTurn:
         server, block_size = self._server, self._cache.block_size
         prompt, held = self._ids(body, reply)
-        earlier = self._helds
-        self._helds = [*earlier, held]
+        earlier = tuple(self.helds)
+        self.helds.append(held)
         cached, local, external = self._found(turn, reply, moved)
+        if turn == 1:
+            self._look_for_others(prompt, cached)
         judged: dict[str, Any] = {"cached": cached, "local": local, "external": external}
         if earlier and self._reply is not None and self._replayed is not None:
             before, reset = earlier[-1], self._cache.reset
             ideal = ideal_tokens(before.length, prompt.length, block_size)
-            streams = predicted(earlier, prompt, block_size)
-            prompts = predicted_of_prompts(earlier, prompt, block_size) if reset else None
+            kept = (*self._shared, *earlier)
+            streams = predicted(kept, prompt, block_size)
+            prompts = predicted_of_prompts(kept, prompt, block_size) if reset else None
             # A store has reasons of its own to hold less than it could.
             reached = None if cached is None or reset else cached >= ideal
             preserving, evidence = verdict(before, prompt, self._replayed, server.text, reached)
@@ -163,6 +179,16 @@ class Conversation:
                 "divergence": divergence_of(before, prompt, server.text),
             }
         return LiveTurn(turn, reply.prompt, reply.completion, finish=reply.finish, **judged)
+
+    def _look_for_others(self, prompt: Prompt, cached: int | None) -> None:
+        """Whether the first prompt found just what earlier conversations left."""
+        left = predicted(self._before, prompt, self._cache.block_size)
+        if cached and prompt.ids is not None and left.exact and cached == left.low:
+            self._shared = self._before
+            self._notes.append(
+                f"turn 1: the {cached} cached tokens are those that the conversation before left "
+                "(the server does not heed cache_salt): predictions count them"
+            )
 
     def _ids(self, body: Mapping[str, Any], reply: Reply) -> tuple[Prompt, Held]:
         """The prompt and the stream, as far as the server or our own rendering tell their ids."""

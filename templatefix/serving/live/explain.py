@@ -17,7 +17,10 @@ def explained(run: LiveRun, block_size: int) -> LiveRun:
     differing = [turn for turn in run.compared if not turn.agrees]
     if differing:
         found += (
-            _prompts_only(run, differing) or _nothing_stored(differing) or _blocks(run, block_size)
+            _nothing_found(run)
+            or _prompts_only(run, differing)
+            or _blocks(run, block_size)
+            or _less(differing)
         )
     return replace(run, notes=(*run.notes, *found)) if found else run
 
@@ -39,7 +42,7 @@ def compared_with_served(candidate: LiveRun, served: LiveRun) -> LiveRun:
 
 def _warm(run: LiveRun) -> list[str]:
     first = run.turns[0] if run.turns else None
-    if first is None or not first.cached:
+    if first is None or not first.cached or any("turn 1: the" in note for note in run.notes):
         return []
     return [
         f"turn 1 found {first.cached} tokens that were cached before this conversation: later "
@@ -58,10 +61,12 @@ def _prompts_only(run: LiveRun, differing: list[LiveTurn]) -> list[str]:
     ]
 
 
-def _nothing_stored(differing: list[LiveTurn]) -> list[str]:
-    if any(turn.prompt_only is None or turn.cached for turn in differing):
+def _nothing_found(run: LiveRun) -> list[str]:
+    if any(turn.cached for turn in run.compared):
         return []
-    return ["nothing was found once the local cache was empty: the server may have no store"]
+    if any(turn.prompt_only is not None for turn in run.compared):
+        return ["nothing was found once the local cache was empty: the server may have no store"]
+    return ["nothing was found in any turn: prefix caching may be off"]
 
 
 def _blocks(run: LiveRun, block_size: int) -> list[str]:
@@ -72,6 +77,17 @@ def _blocks(run: LiveRun, block_size: int) -> list[str]:
         ):
             return [f"blocks of {size} tokens explain every turn (--block-size {size})"]
     return []
+
+
+def _less(differing: list[LiveTurn]) -> list[str]:
+    if any(
+        t.cached is None or t.predicted is None or t.cached > t.predicted.low for t in differing
+    ):
+        return []
+    return [
+        "less was found than predicted: blocks were evicted, or the model has sliding-window or "
+        "state-space layers, for which the prediction is an upper bound"
+    ]
 
 
 def _hit(run: LiveRun, turn: LiveTurn, block_size: int) -> int | None:

@@ -15,6 +15,8 @@ from templatefix.serving.live.reply import Contradiction, Reply, reply_of, reply
 from templatefix.serving.live.wire import Response, Unusable, Wire, words_of
 
 CHAT = "/v1/chat/completions"
+#: What servers say that refuse a field which they do not know.
+_STRICT = ("cache_salt", "token_ids", "unrecognized", "unexpected", "unknown", "extra ")
 _RESET = "/reset_prefix_cache"
 # vLLM refuses a reset while transfers to a store are in flight, and says that it may be repeated.
 _RESETS, _BETWEEN_RESETS = 20, 0.25
@@ -60,9 +62,11 @@ class LiveServer:
         if "chat_template" in body and 400 <= status < 500:
             hint = "vllm serve --trust-request-chat-template lets requests bring one"
             return self.wire.fault(f"refuses the candidate template: it {told}", hint)
-        if 400 <= status < 500:
-            hint = "--no-salt and --no-token-ids leave out what strict servers refuse"
+        if 400 <= status < 500 and any(word in said.lower() for word in _STRICT):
+            hint = "--no-salt and --no-token-ids leave out what not every server knows"
             return self.wire.fault(told, hint)
+        if status < 500:
+            return self.wire.fault(told)
         return self.wire.fault(told, "the server's log may say why")
 
     def tokenize(

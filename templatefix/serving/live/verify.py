@@ -11,6 +11,7 @@ from templatefix.errors import TargetError
 from templatefix.findings.verification import LiveRun, Verification
 from templatefix.serving.live.drive import Cache, Conversation, ExtraBody, Manner
 from templatefix.serving.live.explain import compared_with_served, explained
+from templatefix.serving.live.judge import Held
 from templatefix.serving.live.script import Script, file_script, own_script
 from templatefix.serving.live.server import LiveServer
 from templatefix.serving.live.wire import Security, Wire, address_of
@@ -79,6 +80,7 @@ def verify(
     block_size = options.block_size or stated or DEFAULT_BLOCK_SIZE
     unseen = dict(server.unseen)
     runs: list[LiveRun] = []
+    helds: list[Held] = []
     for template in (None,) if options.template is None else (None, options.template):
         for client in options.clients:
             if runs and runs[-1].fault is not None:
@@ -99,8 +101,9 @@ def verify(
                 twins[template is not None],
             )
             cache = Cache(block_size, options.reset, options.write_back)
-            run = Conversation(server, script, manner, cache).run(counters)
-            run = explained(run, block_size)
+            conversation = Conversation(server, script, manner, cache, helds)
+            run = explained(conversation.run(counters), block_size)
+            helds += conversation.helds
             served = next((r for r in runs if r.client == client), None)
             runs.append(
                 run if served is None or template is None else compared_with_served(run, served)

@@ -28,6 +28,8 @@ from templatefix.errors import TargetError
 MAX_BYTES = 64 * 2**20
 _LONGEST_LINE = 16 * 2**20
 _LONGEST_MESSAGE = 400
+#: No proxy reaches these.
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Unusable(TargetError):
@@ -306,7 +308,8 @@ def _connection(
     address: Address, tls: ssl.SSLContext | None, seconds: float
 ) -> tuple[http.client.HTTPConnection, str]:
     """A connection, through the environment's proxy where it names one, and the target's stem."""
-    proxy = None if proxy_bypass(address.host) else getproxies().get(address.scheme)
+    direct = address.host in _LOOPBACK or proxy_bypass(address.host)
+    proxy = None if direct else getproxies().get(address.scheme)
     where = urlsplit(proxy if proxy and "://" in proxy else f"http://{proxy}") if proxy else None
     host = where.hostname if where and where.hostname else address.host
     port = (where.port or 80) if where else address.port
