@@ -107,6 +107,10 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
         raise click.UsageError("the target and --conversation cannot both be standard input")
     if given.get("recorded") is not None and given.get("conversation") is not None:
         raise click.UsageError("--recorded and --conversation exclude each other")
+    # What the command line replays takes the place of what a settings file names.
+    for one, other in (("recorded", "conversation"), ("conversation", "recorded")):
+        if given.get(one) is not None:
+            given[other] = None
     if given.get("recorded") == "-" and ("-" in targets or len(targets) > 1):
         raise click.UsageError("a recording on standard input needs one target that is not - too")
     if apart["config"] and apart["isolated"]:

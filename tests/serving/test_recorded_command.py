@@ -37,7 +37,7 @@ def recording(path: Path, *, kwargs: dict[str, Any], broken: bool = True) -> Pat
 
 def test_the_report_names_owners_and_lines_in_eighty_columns(tmp_path: Path) -> None:
     file = recording(tmp_path / "t.jsonl", kwargs=OFF)
-    result = check(str(EXAMPLE), "--recorded", str(file), "--policy", "lossless")
+    result = check(str(EXAMPLE), "--recorded", str(file), "--no-recover")
     assert result.exit_code == 1, result.output
     block = result.output[result.output.index("recorded traffic in") :].splitlines()
     assert all(len(line) <= 80 for line in block if "tokenizer" not in line)
@@ -45,7 +45,6 @@ def test_the_report_names_owners_and_lines_in_eighty_columns(tmp_path: Path) -> 
     assert "skipped 1 line (line 2: not JSON" in text
     assert "requests 2 in 1 conversation" in text
     assert "template TF101 at 64:16 32 1 line 3" in text
-    assert "templatefix patch --policy lossless would recover 32 of the 32 tokens" in text
     assert "(enable_thinking=false, line 3)" in result.output
 
 
@@ -96,6 +95,22 @@ def test_a_recording_comes_from_standard_input_unless_the_target_does(tmp_path: 
     assert "recorded traffic in <stdin>" in result.output
     for targets in (["-"], [str(EXAMPLE), str(EXAMPLE)]):
         assert check(*targets, "--recorded", "-", stdin=text).exit_code == 2
+
+
+def test_a_settings_file_may_name_a_recording_which_the_command_line_replaces(
+    tmp_path: Path,
+) -> None:
+    for each in ("chat_template.jinja", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / each).write_bytes((EXAMPLE / each).read_bytes())
+    recording(tmp_path / "t.jsonl", kwargs=OFF)
+    settings = 'recorded = "t.jsonl"\nrecover = false\n'
+    (tmp_path / "templatefix.toml").write_text(settings, "utf-8")
+    assert "recorded traffic in" in check(str(tmp_path)).output
+    conversation = tmp_path / "c.json"
+    conversation.write_text(json.dumps({"messages": [ASK, SAID, NEXT]}), "utf-8")
+    result = check(str(tmp_path), "--conversation", str(conversation))
+    assert result.exit_code in (0, 1), result.output
+    assert "recorded traffic in" not in result.output
 
 
 def test_a_recording_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:

@@ -45,7 +45,9 @@ class Recording:
         stream, self.stdin = self.stdin, None
         if stream is None:
             raise TargetError(
-                self.label, "was read to its end for another template", "name a file instead"
+                self.label,
+                "the recording on standard input was read to its end for another template",
+                "name a file instead",
             )
         yield from self._numbered(stream)
 
@@ -68,5 +70,5 @@ class Recording:
                     line = stream.readline(LONGEST + 1)
                 yield number, line if whole else None
         except OSError as error:
-            message = f"cannot be read beyond line {number}: {error.strerror}"
+            message = f"{self.label} cannot be read beyond line {number}: {error.strerror}"
             raise TargetError(self.label, message, "check the path") from error

@@ -93,7 +93,9 @@ class Speaker:
 
 
 def _fields(answer: Answer) -> tuple[str, str]:
-    return answer.reasoning or "", answer.content or ""
+    """What tells whether two answers are one: beside a call parsers disagree on whitespace."""
+    content = answer.content or ""
+    return answer.reasoning or "", content.strip() if answer.tool_calls else content
 
 
 def _cut(answer: Answer) -> Cut | None:
