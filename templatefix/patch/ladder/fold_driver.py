@@ -85,8 +85,8 @@ THINKING = """\
             {%- if fold_thought and fold_prompt.rstrip().endswith(@CLOSE@) %}
                 {#- An answer with reasoning was generated in a mode that thinks. #}
                 {%- set fold_mode = @VALUE@ %}
-                {%- set fold_at.known = none %}
-                {%- set fold_prompt = fold_original(fold_seen, true, fold_at.tools, fold_mode) %}
+                {%- set fold_printed = none %}
+                {%- set fold_prompt = fold_original(fold_seen, true, fold_tools, fold_mode) %}
             {%- endif %}
 """
 
@@ -94,103 +94,106 @@ THINKING = """\
 DROPPING = """
             {#- Reasoning stays away where the original no longer prints it. #}
             {%- if fold_thought %}
-                {%- set fold_later = messages[fold_index + 1:fold_ends[loop.index]] %}
-                {%- if fold_index < fold_at.asked
+                {%- set fold_later = messages[fold_index + 1:
+                    fold_roles.index('assistant', fold_index + 1)] %}
+                {%- if fold_index < fold_asked
                         and not fold_later | selectattr('role', 'equalto', 'user') | list %}
                     {%- set fold_later = fold_later
-                        + [{'role': 'assistant', 'content': fold_at.question.content},
-                           fold_at.question] %}
+                        + [{'role': 'assistant', 'content': fold_question['content']},
+                           fold_question] %}
                 {%- endif %}
                 {%- if fold_later and fold_reasoning not in fold_original(
-                        fold_seen + [fold_marked] + fold_later, false, fold_at.tools@MODE@) %}
-                    {%- set fold_turn.generated = false %}
+                        fold_seen + [fold_marked] + fold_later, false, fold_tools@MODE@) %}
+                    {%- set fold_generated = false %}
                 {%- endif %}
             {%- endif %}
+"""
+
+#: What that needs to know: where the last question is.
+ASKED = """\
+    {%- set fold_asked = messages | length - 1
+        - (fold_roles[:-1] | reverse | list).index('user') %}
 """
 
 #: Where the instructions are printed with the last question, and a last answer without them.
 ALONE = """\
                 {%- set fold_seen = fold_seen
                     | rejectattr('role', 'in', ['system', 'developer']) | list %}
-                {%- set fold_prompt = fold_original(fold_seen, true, fold_at.tools@MODE@) %}
+                {%- set fold_prompt = fold_original(fold_seen, true, fold_tools@MODE@) %}
 """
 
 #: Where a model writes a newline before it opens its reasoning: a parser counts it as reasoning.
 EARLY = """\
-                {%- if fold_turn.said.startswith('\\n') and fold_thought.startswith('\\n') %}
+                {%- if fold_said.startswith('\\n') and fold_thought.startswith('\\n') %}
                     {%- set fold_thought = fold_thought[1:] %}
                 {%- endif %}
 """
 
 #: Where the original prints an older message in another way once an answer follows it.
 MOVING = """\
-            {%- if not fold_turn.generated %}
+            {%- if not fold_generated %}
                 {#- What the original prints in history does not go on from here: the answer is
                     printed as a last one, without a generation prompt. #}
-                {%- set fold_turn.generated = true %}
-                {%- set fold_turn.silent = true %}
-                {%- set fold_prompt = fold_original(fold_seen, false, fold_at.tools@MODE@) %}
+                {%- set fold_generated = true %}
+                {%- set fold_moved = true %}
+                {%- set fold_prompt = fold_original(fold_seen, false, fold_tools@MODE@) %}
                 {%- set fold_marked = fold_silent %}
                 {%- set fold_thought = '' %}
             {%- endif %}
+"""
+
+#: What that starts from: the answer without its reasoning.
+SILENTLY = """\
+            {%- set fold_silent = fold_marked %}
+            {%- set fold_moved = false %}
 """
 
 #: Where reasoning that no parser split off is kept: it comes with the tags around it.
 INLINED = """\
                 {%- if not fold_thought and @CLOSE@ in fold_words %}
                     {#- What the model wrote is in the content, from its beginning. #}
-                    {%- set fold_turn.said = fold_content
-                        + fold_turn.said.partition(fold_content)[2] %}
+                    {%- set fold_said = fold_content
+                        + fold_said.partition(fold_content)[2] %}
                 {%- endif %}
 """
 
 #: Where whitespace after reasoning is not known to be written if nothing follows it.
 TRIMMING = """\
                 {%- if fold_thought and not (fold_words or fold_calls) %}
-                    {%- set fold_turn.said = fold_turn.said.rstrip() %}
+                    {%- set fold_said = fold_said.rstrip() %}
                 {%- endif %}
 """
 
 #: Where tool results are printed in another way after earlier ones.
 REMEMBERING = """\
             {%- set fold_results = fold_new | selectattr('role', 'equalto', 'tool') | list %}
-            {%- if fold_results and fold_at.opening[-1].role == 'user' %}
+            {%- if fold_results and fold_opening[-1]['role'] == 'user' %}
                 {#- From now on the original sees tool results after others. #}
-                {%- set fold_at.opening = fold_at.opening + [fold_at.prior] %}
+                {%- set fold_opening = fold_opening + [fold_past] %}
                 {%- for fold_result in fold_results %}
-                    {%- set fold_at.opening = fold_at.opening
+                    {%- set fold_opening = fold_opening
                         + [dict(fold_result, content=fold_result.content[:1])] %}
                 {%- endfor %}
-                {%- set fold_at.known = none %}
+                {%- set fold_printed = none %}
             {%- endif %}
 """
 
 DRIVER = """
-{#- The first question, what stands before it, and where the answers are. Conversations in which an
-    answer follows another, or nothing, are left to the original. #}
-{%- set fold_at = namespace(regular=true, opening=[], question=none, asked=-1, answers=[]) %}
-{%- for fold_message in messages %}
-    {%- if fold_message.role == 'assistant' %}
-        {%- if fold_at.question is none or loop.previtem.role == 'assistant' %}
-            {%- set fold_at.regular = false %}
-        {%- elif fold_message.content and fold_message.content is not string
-                and fold_message.content | rejectattr('text', 'defined') | list %}
-            {%- set fold_at.regular = false %}
-        {%- endif %}
-        {%- set fold_at.answers = fold_at.answers + [loop.index0] %}
-    {%- elif fold_message.role == 'user' %}
-        {%- set fold_at.asked = loop.index0 %}
-        {%- if fold_at.question is none %}
-            {%- set fold_at.parts = fold_message.content is not string %}
-            {%- set fold_at.question = {'role': 'user', 'content':
-                [{'type': 'text', 'text': 'Go on.'}] if fold_at.parts else 'Go on.'} %}
-        {%- endif %}
-    {%- elif fold_at.question is none %}
-        {%- set fold_at.opening = fold_at.opening + [fold_message] %}
+{#- Where the answers are, and the first question with what stands before it. Conversations in which
+    an answer follows another, or nothing, are left to the original. #}
+{%- set fold_roles = messages | map(attribute='role') | list + ['assistant'] %}
+{%- set fold_start = fold_roles.index('assistant') %}
+{%- set fold_at = namespace(regular=fold_start < messages | length
+        and 'user' in fold_roles[:fold_start]
+        and 'assistant assistant' not in fold_roles[:-1] | join(' ')) %}
+{%- for fold_message in messages if fold_message['role'] == 'assistant'
+        and fold_message['content'] is not string and fold_message['content'] %}
+    {%- if fold_message['content'] | rejectattr('text', 'defined') | list %}
+        {%- set fold_at.regular = false %}
     {%- endif %}
 {%- endfor %}
 
-{%- if not (fold_at.answers and fold_at.regular) %}
+{%- if not fold_at.regular %}
     {{- fold_original(messages, add_generation_prompt, tools@OWN@) }}
 {%- else %}
 @REFUSALS@
@@ -198,40 +201,46 @@ DRIVER = """
         in the way in which the original prints a last answer. New messages are printed as the
         original does after [a question, the answer before them]. An answer of which it is not
         known how it was generated is kept in `told`, and printed as the original prints it in
-        history. #}
-    {%- set fold_at.opening = @OPENING@ %}
-    {%- set fold_at.prior = none %}
-    {%- set fold_at.known = none %}
-    {%- set fold_at.told = [] %}
-    {%- set fold_at.since = 0 %}
-    {%- set fold_at.tools = tools %}
-    {%- set fold_ends = fold_at.answers + [messages | length] %}
-    {%- for fold_index in fold_ends %}
-        {%- set fold_turn = namespace(generated=true, silent=false, said='') %}
-        {%- set fold_new = messages[fold_at.since:fold_index] %}
-        {%- set fold_seen = fold_at.opening + [fold_at.prior] if fold_at.prior else [] %}
-        {%- set fold_seen = fold_seen + fold_new %}
-        {%- set fold_asks = not loop.last or add_generation_prompt %}
-@OWNMODE@        {%- set fold_prompt = fold_original(fold_seen, fold_asks, fold_at.tools@MODE@) %}
+        history. The state goes from one turn to the next in one piece: looking into a namespace
+        is slow. #}
+    {%- set fold_first = fold_roles.index('user') %}
+    {%- set fold_in_parts = messages[fold_first]['content'] is not string %}
+    {%- set fold_question = {'role': 'user', 'content':
+        [{'type': 'text', 'text': 'Go on.'}] if fold_in_parts else 'Go on.'} %}
+@ASKED@    {%- set fold_at.state = (0, tools, @OPENING@, none, none, [], []) %}
+    {%- for fold_turn in range(fold_roles.count('assistant')) %}
+        {%- set fold_since, fold_tools, fold_opening, fold_past, fold_printed, fold_told,
+            fold_before = fold_at.state %}
+        {%- set fold_index = fold_roles.index('assistant', fold_since) %}
+        {%- set fold_last = fold_index == messages | length %}
+        {%- set fold_new = messages[fold_since:fold_index] %}
+        {%- set fold_seen = fold_opening + [fold_past] + fold_new if fold_past else fold_new %}
+        {%- set fold_asks = not fold_last or add_generation_prompt %}
+@OWNMODE@        {%- set fold_prompt = fold_original(fold_seen, fold_asks, fold_tools@MODE@) %}
+        {%- set fold_generated = true %}
 
-        {%- if not loop.last %}
+        {%- if not fold_last %}
             {#- The fields of the answer, and the answer with marks in their place. #}
             {%- set fold_message = messages[fold_index] %}
-            {%- set fold_thought = fold_message.reasoning_content or fold_message.reasoning
-                or fold_message.thinking or '' %}
-            {%- set fold_parts = (fold_message.content is not string)
-                if fold_message.content else fold_at.parts %}
-            {%- set fold_words = fold_message.content or '' %}
+            {%- set fold_bare = fold_message %}
+            {%- set fold_thought = '' %}
+            {%- if 'reasoning_content' in fold_message or 'reasoning' in fold_message
+                    or 'thinking' in fold_message %}
+                {%- set fold_thought = fold_message['reasoning_content'] or fold_message['reasoning']
+                    or fold_message['thinking'] or '' %}
+                {%- set fold_bare = dict(fold_message.items()
+                    | rejectattr('0', 'in', ['reasoning_content', 'reasoning', 'thinking'])) %}
+            {%- endif %}
+            {%- set fold_words = fold_message['content'] or '' %}
+            {%- set fold_parts = (fold_words is not string) if fold_words else fold_in_parts %}
             {%- if fold_words is not string %}
                 {%- set fold_words = fold_words | map(attribute='text') | join %}
             {%- endif %}
-            {%- set fold_calls = fold_message.tool_calls or [] %}
-            {%- set fold_bare = dict(fold_message.items()
-                | rejectattr('0', 'in', ['reasoning_content', 'reasoning', 'thinking']) | list) %}
+            {%- set fold_calls = fold_message['tool_calls'] or [] %}
             {%- set fold_marked = fold_bare %}
             {%- if fold_words and fold_calls and not fold_words | trim %}
                 {%- set fold_words = '' %}
-                {%- set fold_marked = dict(fold_bare, content=fold_message.content[:0]) %}
+                {%- set fold_marked = dict(fold_bare, content=fold_message['content'][:0]) %}
             {%- elif fold_words %}
                 {%- set fold_marked = dict(fold_bare, content=
                     [{'type': 'text', 'text': fold_content}] if fold_parts else fold_content) %}
@@ -240,61 +249,64 @@ DRIVER = """
                 {%- set fold_marked = dict(fold_marked, reasoning_content=fold_reasoning,
                     reasoning=fold_reasoning, thinking=fold_reasoning) %}
             {%- endif %}
-@LEFTOVERS@@THINKING@            {%- set fold_turn.generated = @GENERATED@ %}
+@LEFTOVERS@@THINKING@            {%- set fold_generated = @GENERATED@ %}
 @DROPPING@@MOVING@        {%- endif %}
 
         {#- What is new since the last answer. #}
-        {%- set fold_goes_on = fold_at.told and not fold_turn.generated
+        {%- set fold_goes_on = fold_told and not fold_generated
             and not fold_new | selectattr('role', 'equalto', 'user') | list %}
         {%- if fold_goes_on %}
-            {%- set fold_at.told = fold_at.told + fold_new + [fold_bare] %}
+            {%- set fold_told = fold_told + fold_new + [fold_bare] %}
         {%- else %}
-            {%- set fold_asks = fold_asks and fold_turn.generated %}
+            {%- set fold_asks = fold_asks and fold_generated %}
             {%- set fold_text = fold_prompt %}
             {%- set fold_known = '' %}
-            {%- if fold_at.told %}
+            {%- if fold_told %}
                 {%- set fold_text = fold_original(
-                    fold_at.before + fold_at.told + fold_new, fold_asks, fold_at.tools@MODE@) %}
-                {%- set fold_known = fold_original(fold_at.before, false, fold_at.tools@MODE@) %}
+                    fold_before + fold_told + fold_new, fold_asks, fold_tools@MODE@) %}
+                {%- set fold_known = fold_original(fold_before, false, fold_tools@MODE@) %}
             {%- else %}
-                {%- if not fold_turn.generated %}
-                    {%- set fold_text = fold_original(fold_seen, false, fold_at.tools@MODE@) %}
+                {%- if not fold_generated %}
+                    {%- set fold_text = fold_original(fold_seen, false, fold_tools@MODE@) %}
                 {%- endif %}
-                {%- if fold_at.prior %}
-                    {%- if fold_at.known is none %}
-                        {%- set fold_at.known = fold_original(
-                            fold_at.opening + [fold_at.prior], false, fold_at.tools@MODE@) %}
+                {%- if fold_past %}
+                    {%- if fold_printed is none %}
+                        {%- set fold_printed = fold_original(
+                            fold_opening + [fold_past], false, fold_tools@MODE@) %}
                     {%- endif %}
-                    {%- set fold_known = fold_at.known %}
+                    {%- set fold_known = fold_printed %}
                 {%- endif %}
             {%- endif %}
-            {{- fold_beyond(fold_text, fold_known) }}
+            {%- if fold_text.startswith(fold_known) %}
+                {{- fold_text[fold_known | length:] }}
+            {%- else %}
+                {{- fold_beyond(fold_text, fold_known) }}
+            {%- endif %}
         {%- endif %}
 
-        {%- if not loop.last %}
-            {%- if fold_turn.generated %}
+        {%- if not fold_last %}
+            {%- if fold_generated %}
                 {#- The answer. #}
 @ALONE@                {%- set fold_view = fold_original(
-                    fold_seen + [fold_marked], false, fold_at.tools@MODE@) %}
+                    fold_seen + [fold_marked], false, fold_tools@MODE@) %}
 @VIEW@@EARLY@@INLINED@@TRIMMING@@LASTS@                {%- if fold_thought %}
-                    {%- set fold_turn.said = fold_filled(
-                        fold_turn.said, fold_reasoning, fold_thought, true, true) %}
+                    {%- set fold_said = fold_said.replace(fold_reasoning, fold_thought, 1)
+                        if fold_thought == fold_thought | trim
+                        else fold_filled(fold_said, fold_reasoning, fold_thought, true, true) %}
                 {%- endif %}
-                {{- fold_filled(fold_turn.said, fold_content, fold_words,
-                    @PARSED@, @PARSED@ and not fold_calls) }}
-                {%- set fold_at.told = [] %}
+                {{- @FILLED@ }}
+                {%- set fold_told = [] %}
             {%- elif not fold_goes_on %}
-                {%- set fold_at.before = fold_seen %}
-                {%- set fold_at.told = [fold_bare] %}
+                {%- set fold_before = fold_seen %}
+                {%- set fold_told = [fold_bare] %}
             {%- endif %}
 @REMEMBERING@            {%- set fold_given = dict(fold_bare, content=
                 [{'type': 'text', 'text': fold_prior}] if fold_parts else fold_prior) %}
-            {%- if fold_given != fold_at.prior@SWITCHED@ %}
-                {%- set fold_at.prior = fold_given %}
-                {%- set fold_at.known = none %}
+            {%- if fold_given != fold_past@SWITCHED@ %}
+                {%- set fold_printed = none %}
             {%- endif %}
-            {%- set fold_at.since = fold_index + 1 %}
-            {%- set fold_at.tools = @TOOLS@ %}
+            {%- set fold_at.state = (fold_index + 1, @TOOLS@, fold_opening, fold_given,
+                fold_printed, fold_told, fold_before) %}
         {%- endif %}
     {%- endfor %}
 {%- endif %}

@@ -105,15 +105,22 @@ def _filled(text: str, shape: Shape) -> str:
         generated = f"true if fold_thought else {generated}"
     else:
         generated = f"true if fold_thought{' or ' + inline if inline else ''} else {shape.silent}"
-    opening = "fold_at.opening + [fold_at.question]" if shape.system else "[fold_at.question]"
+    opening = "messages[:fold_first] + [fold_question]" if shape.system else "[fold_question]"
+    filled = "fold_said.replace(fold_content, fold_words, 1)"
+    if shape.parsed:
+        filled += (
+            "\n                    if fold_words == fold_words | trim else fold_filled("
+            "\n                        fold_said, fold_content, fold_words, true, not fold_calls)"
+        )
     for key, piece in (
         ("@REFUSALS@", driver.REFUSALS if shape.refuses else ""),
         ("@THINKING@", driver.THINKING if shape.thinking else ""),
         ("@DROPPING@", driver.DROPPING if shape.drops else ""),
+        ("@ASKED@", driver.ASKED if shape.drops else ""),
         ("@MOVING@", driver.MOVING if shape.moves else ""),
         (
             "@SILENTLY@",
-            "            {%- set fold_silent = fold_marked %}\n" if shape.moves else "",
+            driver.SILENTLY if shape.moves else "",
         ),
         ("@INLINED@", driver.INLINED if shape.close and not shape.drops else ""),
         ("@TRIMMING@", driver.TRIMMING if shape.trims else ""),
@@ -135,7 +142,7 @@ def _filled(text: str, shape: Shape) -> str:
         ("@GENERATED@", generated),
         ("@OPENING@", opening),
         ("@TOOLS@", "tools" if shape.tools else "none"),
-        ("@PARSED@", "true" if shape.parsed else "false"),
+        ("@FILLED@", filled),
         ("@PRIOR@", PRIOR),
         ("@CONTENT@", CONTENT),
         ("@REASONING@", REASONING),
@@ -153,9 +160,9 @@ def _ending(ending: str) -> str:
 def _last(ending: str) -> str:
     return (
         "                {%- if fold_index + 1 < messages | length "
-        f"and fold_turn.said.endswith({literal(ending)}) %}}\n"
+        f"and fold_said.endswith({literal(ending)}) %}}\n"
         "                    {#- What follows begins with another end. #}\n"
-        f"                    {{%- set fold_turn.said = fold_turn.said[:-{len(ending)}] %}}\n"
+        f"                    {{%- set fold_said = fold_said[:-{len(ending)}] %}}\n"
         "                {%- endif %}\n"
     )
 
@@ -177,23 +184,23 @@ def _view(shape: Shape) -> str:
     if shape.moves:
         lead = literal(shape.moves)
         lines += [
-            "{%- if fold_turn.silent and not fold_view.startswith(fold_prompt) %}",
-            f"    {{%- set fold_turn.said = {lead} + fold_view.split({lead})[-1] %}}",
+            "{%- if fold_moved and not fold_view.startswith(fold_prompt) %}",
+            f"    {{%- set fold_said = {lead} + fold_view.split({lead})[-1] %}}",
         ]
     lines += [
         f"{{%- {'elif' if shape.moves else 'if'} fold_view.startswith(fold_prompt) %}}",
-        "    {%- set fold_turn.said = fold_view[fold_prompt | length:] %}",
+        "    {%- set fold_said = fold_view[fold_prompt | length:] %}",
         *("    " + line for line in _rules(of["extends"])),
         "{%- else %}",
-        "    {%- set fold_plain = fold_original(fold_seen, false, fold_at.tools@MODE@) %}",
-        "    {%- set fold_turn.said = fold_beyond(fold_view, fold_plain) %}",
+        "    {%- set fold_plain = fold_original(fold_seen, false, fold_tools@MODE@) %}",
+        "    {%- set fold_said = fold_beyond(fold_view, fold_plain) %}",
     ]
     if of["unusable"]:
         lines += [
             "    {%- if fold_view.startswith(fold_plain) %}",
             *("        " + line for line in _rules(of["follows"]) or ["{#- As it is. #}"]),
             "    {%- else %}",
-            "        {%- set fold_turn.said = (fold_reasoning if fold_thought else '')",
+            "        {%- set fold_said = (fold_reasoning if fold_thought else '')",
             "            + (fold_content if fold_words else '') %}",
             *("        " + line for line in _rules(of["unusable"])),
             "    {%- endif %}",
@@ -208,16 +215,16 @@ def _rules(rules: list[Rule]) -> list[str]:
     for number, rule in enumerate(rules):
         tests = [rule.condition] if rule.condition else []
         if rule.before:
-            tests.append(f"fold_turn.said.startswith({_spliced(rule.before)})")
+            tests.append(f"fold_said.startswith({_spliced(rule.before)})")
         value = _spliced(rule.after)
         if rule.kind == "calls":
             value += f" + fold_spelled(fold_calls, {', '.join(map(literal, rule.spelling))})"
         elif rule.kind == "swap":
             rest = f"[{len(rule.before)}:]" if rule.before else ""
-            value += f" + fold_turn.said{rest}"
+            value += f" + fold_said{rest}"
         lines += [
             f"{{%- {'elif' if number else 'if'} {' and '.join(tests) or 'true'} %}}",
-            f"    {{%- set fold_turn.said = {value.removeprefix(chr(39) * 2 + ' + ')} %}}",
+            f"    {{%- set fold_said = {value.removeprefix(chr(39) * 2 + ' + ')} %}}",
         ]
     return [*lines, "{%- endif %}"] if lines else []
 
