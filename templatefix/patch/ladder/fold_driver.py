@@ -117,9 +117,9 @@ ASKED = """\
 
 #: Where the instructions are printed with the last question, and a last answer without them.
 ALONE = """\
-                {%- set fold_seen = fold_seen
-                    | rejectattr('role', 'in', ['system', 'developer']) | list %}
-                {%- set fold_prompt = fold_original(fold_seen, true, fold_tools@MODE@) %}
+                    {%- set fold_seen = fold_seen
+                        | rejectattr('role', 'in', ['system', 'developer']) | list %}
+                    {%- set fold_prompt = fold_original(fold_seen, true, fold_tools@MODE@) %}
 """
 
 #: Where a model writes a newline before it opens its reasoning: a parser counts it as reasoning.
@@ -207,10 +207,10 @@ DRIVER = """
     {%- set fold_in_parts = messages[fold_first]['content'] is not string %}
     {%- set fold_question = {'role': 'user', 'content':
         [{'type': 'text', 'text': 'Go on.'}] if fold_in_parts else 'Go on.'} %}
-@ASKED@    {%- set fold_at.state = (0, tools, @OPENING@, none, none, [], []) %}
+@ASKED@    {%- set fold_at.state = (0, tools, @OPENING@, none, none, [], [], (), none) %}
     {%- for fold_turn in range(fold_roles.count('assistant')) %}
         {%- set fold_since, fold_tools, fold_opening, fold_past, fold_printed, fold_told,
-            fold_before = fold_at.state %}
+            fold_before, fold_like, fold_cue = fold_at.state %}
         {%- set fold_index = fold_roles.index('assistant', fold_since) %}
         {%- set fold_last = fold_index == messages | length %}
         {%- set fold_new = messages[fold_since:fold_index] %}
@@ -286,10 +286,21 @@ DRIVER = """
 
         {%- if not fold_last %}
             {%- if fold_generated %}
-                {#- The answer. #}
-@ALONE@                {%- set fold_view = fold_original(
-                    fold_seen + [fold_marked], false, fold_tools@MODE@) %}
-@VIEW@@EARLY@@INLINED@@TRIMMING@@LASTS@                {%- if fold_thought %}
+                {#- The answer. One of the same fields as the last, after a prompt that ends alike,
+                    is printed alike: the original need not be asked again. #}
+                {%- set fold_shown = [fold_marked, fold_roles[fold_since:fold_index],
+                    fold_prompt.rpartition(fold_new[-1]['content'] | trim or fold_content)[2],
+                    fold_words == ''@MODE@] if not fold_calls %}
+                {%- if fold_shown and fold_shown == fold_like[0] %}
+                    {%- set fold_said = fold_like[1] %}
+                {%- else %}
+@ALONE@                    {%- set fold_view = fold_original(
+                        fold_seen + [fold_marked], false, fold_tools@MODE@) %}
+@VIEW@                    {%- if fold_shown %}
+                        {%- set fold_like = (fold_shown, fold_said) %}
+                    {%- endif %}
+                {%- endif %}
+@EARLY@@INLINED@@TRIMMING@@LASTS@                {%- if fold_thought %}
                     {%- set fold_said = fold_said.replace(fold_reasoning, fold_thought, 1)
                         if fold_thought == fold_thought | trim
                         else fold_filled(fold_said, fold_reasoning, fold_thought, true, true) %}
@@ -306,7 +317,7 @@ DRIVER = """
                 {%- set fold_printed = none %}
             {%- endif %}
             {%- set fold_at.state = (fold_index + 1, @TOOLS@, fold_opening, fold_given,
-                fold_printed, fold_told, fold_before) %}
+                fold_printed, fold_told, fold_before, fold_like, fold_cue) %}
         {%- endif %}
     {%- endfor %}
 {%- endif %}

@@ -192,7 +192,15 @@ def _view(shape: Shape) -> str:
         "    {%- set fold_said = fold_view[fold_prompt | length:] %}",
         *("    " + line for line in _rules(of["extends"])),
         "{%- else %}",
-        "    {%- set fold_plain = fold_original(fold_seen, false, fold_tools@MODE@) %}",
+        "    {#- What the generation prompt adds is looked at once. #}",
+        "    {%- if fold_cue and fold_prompt.endswith(fold_cue) %}",
+        "        {%- set fold_plain = fold_prompt[:-(fold_cue | length)] %}",
+        "    {%- else %}",
+        "        {%- set fold_plain = fold_original(fold_seen, false, fold_tools@MODE@) %}",
+        "        {%- if fold_asks and fold_prompt.startswith(fold_plain) %}",
+        "            {%- set fold_cue = fold_prompt[fold_plain | length:] %}",
+        "        {%- endif %}",
+        "    {%- endif %}",
         "    {%- set fold_said = fold_beyond(fold_view, fold_plain) %}",
     ]
     if of["unusable"]:
@@ -207,7 +215,7 @@ def _view(shape: Shape) -> str:
         ]
     else:
         lines += ["    " + line for line in _rules(of["follows"])]
-    return "".join(f"                {line}\n" for line in [*lines, "{%- endif %}"])
+    return "".join(f"                    {line}\n" for line in [*lines, "{%- endif %}"])
 
 
 def _rules(rules: list[Rule]) -> list[str]:
