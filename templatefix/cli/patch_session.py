@@ -8,7 +8,6 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
@@ -18,6 +17,7 @@ from templatefix.chat.present import PRESENTATION
 from templatefix.cli import patch_target_file as target_file
 from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
+from templatefix.cli.versions import library_versions
 from templatefix.findings.repair import RepairReport
 from templatefix.patch.edits import unified_diff
 from templatefix.patch.repair import PatchOptions
@@ -213,10 +213,4 @@ def _say(asked: Asked, report: RepairReport, delivery: Delivery) -> None:
 
 def _json(report: RepairReport) -> str:
     edition = Edition(__version__, PRESENTATION, JinjaRenderer.name, PINNED_CLOCK.isoformat())
-    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for library in ("jinja2", "tokenizers", "hypothesis"):
-        try:
-            versions[library] = version(library)
-        except PackageNotFoundError:
-            versions[library] = "unknown"
-    return patch_json(report, edition, versions)
+    return patch_json(report, edition, library_versions())

@@ -226,8 +226,8 @@ DRIVER = """
             {%- set fold_thought = '' %}
             {%- if 'reasoning_content' in fold_message or 'reasoning' in fold_message
                     or 'thinking' in fold_message %}
-                {%- set fold_thought = fold_message['reasoning_content'] or fold_message['reasoning']
-                    or fold_message['thinking'] or '' %}
+                {%- set fold_thought = fold_message['reasoning_content']
+                    or fold_message['reasoning'] or fold_message['thinking'] or '' %}
                 {%- set fold_bare = dict(fold_message.items()
                     | rejectattr('0', 'in', ['reasoning_content', 'reasoning', 'thinking'])) %}
             {%- endif %}
