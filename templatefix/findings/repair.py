@@ -59,13 +59,30 @@ class Trade:
 
 
 @dataclass(frozen=True)
+class RenderCost:
+    """What rendering takes after a fold, in a chat of ``turns`` turns.
+
+    ``steps`` and ``steps_before`` are executed outputs and loop bodies a turn, the same on every
+    machine; ``milliseconds`` a turn and ``ratio``, how often the original's time it is, were
+    measured where the repair was made.
+    """
+
+    turns: int
+    steps: int
+    steps_before: int
+    milliseconds: float
+    ratio: float
+
+
+@dataclass(frozen=True)
 class RepairReport:
     """The outcome for one template.
 
     ``text`` is the template to serve, with the newlines of the original; None when the repair
     failed. ``broken`` counts the core comparisons that broke within the policy's scope,
     ``excluded`` those that still break because the policy leaves them alone. ``flag_kwargs`` are
-    the defaults that a server can be given instead of the changed template.
+    the defaults that a server can be given instead of the changed template. ``render_cost`` is
+    that of a fold.
     """
 
     target: str
@@ -91,3 +108,4 @@ class RepairReport:
     remaining: tuple[Remaining, ...] = ()
     trades: tuple[Trade, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    render_cost: RenderCost | None = None

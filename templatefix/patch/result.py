@@ -18,6 +18,7 @@ from templatefix.findings.repair import (
     Trade,
 )
 from templatefix.patch.bench import Bench, Trial
+from templatefix.patch.long_chat import render_cost
 from templatefix.patch.newlines import with_newlines_of
 from templatefix.patch.repair import Patched, PatchOptions
 from templatefix.replay.run import Run
@@ -68,6 +69,9 @@ def report_of(patched: Patched, options: PatchOptions) -> RepairReport:
             for failure in after.failures
         ),
         trades=tuple(trades(before, after)) if patched.status == "patched" else (),
+        render_cost=(
+            render_cost(patched.text or "", bench) if candidate and candidate.rung == 5 else None
+        ),
         refusals=tuple(
             Refusal(
                 attempt.rung,

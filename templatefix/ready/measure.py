@@ -29,8 +29,8 @@ from templatefix.findings.ready import (
 )
 from templatefix.patch.bench import Bench, Trial
 from templatefix.patch.contract import Proof, c6, verify
-from templatefix.patch.contract.c7 import MANY, long_chat, steps
-from templatefix.patch.contract.exam import Exam, difference
+from templatefix.patch.contract.exam import difference
+from templatefix.patch.long_chat import MANY, long_chat, steps
 from templatefix.patch.repair import PatchOptions, repair
 from templatefix.patch.result import trades
 from templatefix.ready.shelf import Ready
@@ -143,10 +143,9 @@ def _turns(before: Run, after: Run) -> tuple[TurnReuse, ...]:
 
 def _steps(bench: Bench, text: str) -> float:
     """How many times the steps of the published template a hundred turns take."""
-    exam = Exam(bench, text, bench.server(text), fold=True)
     chat = long_chat(MANY, None)
-    was = steps(bench.subject.template.text, exam, chat, None, {})
-    now = steps(text, exam, chat, None, {})
+    was = steps(bench.subject.template.text, bench, chat, None, {})
+    now = steps(text, bench, chat, None, {})
     return round(now / was, 2) if was and now else 0.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from templatefix.findings.repair import Refusal, RepairReport
+from templatefix.findings.repair import Refusal, RenderCost, RepairReport
 from templatefix.report.edition import Edition
 from templatefix.report.json_report import to_json
 
@@ -71,9 +71,22 @@ def patch_json(report: RepairReport, edition: Edition, versions: Mapping[str, st
             }
             for each in report.trades
         ],
+        "render_cost": _cost(report.render_cost),
         "attempts_refused": [_refusal(each) for each in report.refusals],
     }
     return to_json(document) + "\n"
+
+
+def _cost(cost: RenderCost | None) -> dict[str, Any] | None:
+    if cost is None:
+        return None
+    return {
+        "turns": cost.turns,
+        "steps_per_turn": cost.steps,
+        "original_steps_per_turn": cost.steps_before,
+        "milliseconds_per_turn": cost.milliseconds,
+        "ratio": cost.ratio,
+    }
 
 
 def _refusal(refusal: Refusal) -> dict[str, Any]:

@@ -22,6 +22,8 @@ _RUNGS = {
 }
 _LONGEST_CONVERSATION = 20_000
 _MOST_TRADES, _MOST_KINDS = 4, 5
+#: What a turn may take to render in a fold.
+_FOLD_MILLISECONDS = 0.4
 _SHELL_FLAG = "--default-chat-template-kwargs"
 
 
@@ -75,6 +77,7 @@ def _success(report: RepairReport, delivery: Delivery) -> list[str]:
             f"  {report.broken} core comparisons lost tokens before, none of them does now",
             f"  proof: {_proof(report)}",
             *_trades(report),
+            *_cost(report),
         ]
     if report.tokenizer_approximate:
         lines.append("  tokens are counted by a stand-in: --tokenizer names the model's own")
@@ -107,6 +110,19 @@ def _trade(trade: Trade, report: RepairReport) -> str:
         f"{mode}: {about}{extra:+.1f} context tokens and {about}{-saved:+.1f} prefilled tokens a "
         f"request (mean of {trade.requests}, blocks of {report.block_size})"
     )
+
+
+def _cost(report: RepairReport) -> list[str]:
+    """What a fold costs to render, and whether that is more than it should."""
+    cost = report.render_cost
+    if cost is None:
+        return []
+    above = "" if cost.milliseconds <= _FOLD_MILLISECONDS else f", above {_FOLD_MILLISECONDS} ms"
+    return [
+        f"  rendering at {cost.turns} turns: {cost.steps} steps a turn (the original's: "
+        f"{cost.steps_before}); measured here, {cost.milliseconds:.2f} ms a turn{above}, "
+        f"{cost.ratio:.1f}x the original's time"
+    ]
 
 
 def _failed(report: RepairReport) -> list[str]:

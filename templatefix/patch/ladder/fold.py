@@ -9,8 +9,13 @@ from templatefix.patch.bench import Bench
 from templatefix.patch.candidate import Candidate
 from templatefix.patch.ladder.fold_shape import shape_of
 from templatefix.patch.ladder.fold_text import Shape, folded
+from templatefix.patch.long_chat import MANY, steps_a_turn
 
 _FOLDED = "Wrapped the template in a macro: each answer is rendered as it was generated, once."
+_COSTS = (
+    "Costs {} executed outputs and loop bodies a turn at {turns} turns, where the template alone "
+    "costs {}, and grows with the turns no faster."
+)
 _DROPS = "Reasoning that the template drops from history stays dropped."
 _KEEPS = "Reasoning that a client replays is rendered where it was generated."
 
@@ -45,5 +50,10 @@ def _shapes(bench: Bench) -> Iterator[Shape]:
 
 
 def _candidate(bench: Bench, shape: Shape) -> Candidate:
-    notes = (_FOLDED, _DROPS if shape.drops else _KEEPS)
-    return Candidate(folded(bench.subject.template.text, shape), 5, notes)
+    text = folded(bench.subject.template.text, shape)
+    notes = [_FOLDED, _DROPS if shape.drops else _KEEPS]
+    # Counted: a measured time would make another header on another machine. The report has it.
+    counted = steps_a_turn(text, bench)
+    if counted is not None:
+        notes.append(_COSTS.format(*counted, turns=MANY))
+    return Candidate(text, 5, tuple(notes))

@@ -1,0 +1,34 @@
+"""Ours beside hand-made training templates: the same originals, the same conversations."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.packages import or_skip
+from tests.peers import ORIGINALS, Pair, pair
+
+#: Every one takes seconds; the rest is for the marker.
+NAMES = [
+    name if name == "qwen3" else pytest.param(name, marks=pytest.mark.network) for name in ORIGINALS
+]
+
+
+@pytest.fixture(params=NAMES)
+def found(request: pytest.FixtureRequest) -> Pair:
+    return or_skip(lambda: pair(request.param))
+
+
+def test_ours_keeps_what_the_hand_made_template_loses(found: Pair) -> None:
+    ours = found.repaired.text
+    assert ours is not None, found.repaired.attempts[-1]
+    assert found.broken(found.bench.subject.template.text)
+    assert not found.broken(ours)
+    cases = found.keeps(ours)
+    assert len(cases) >= 2
+    assert all(cases.values()), cases
+
+
+def test_the_hand_made_template_of_qwen3_loses_all_three() -> None:
+    found = or_skip(lambda: pair("qwen3"))
+    assert list(found.keeps(found.theirs).values()) == [False, False, False]
+    assert found.broken(found.theirs)

