@@ -85,7 +85,11 @@ class VllmServer:
             "model": self.model,
             "chat_request": _chat_request(self.model, messages, tools, kwargs),
             "prompt_token_ids": list(prompt_ids),
-            "generate_response": {"request_id": "templatefix", "choices": [choice]},
+            "generate_response": {
+                "request_id": "templatefix",
+                "prompt_token_ids": list(prompt_ids),
+                "choices": [choice],
+            },
         }
         reply = self._ask("POST", _DERENDER, body)
         choices = reply.get("choices")

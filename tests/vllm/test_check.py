@@ -1,0 +1,80 @@
+"""A whole check through a real render server, which the check starts and ends itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from templatefix.api import CheckOptions, ServerOptions, SourceOptions, check_target
+from templatefix.findings.outcome import Report
+from templatefix.serving.options import AUTO
+from templatefix.serving.vllm_python import VARIABLE
+from tests import packages
+from tests.corpus import corpus_directory
+from tests.vllm.render_server import START_SECONDS, TINY_QWEN3, python_with_vllm, write_model
+
+pytestmark = pytest.mark.vllm
+
+
+@pytest.fixture(autouse=True)
+def a_python_with_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, python_with_vllm())
+
+
+def _through_vllm(target: Path, options: CheckOptions, *arguments: str) -> Report:
+    server = ServerOptions(AUTO, arguments, timeout=120, start_timeout=2 * START_SECONDS)
+    (checked,) = check_target(str(target), SourceOptions(offline=True), options, server=server)
+    assert checked.fault is None, checked.fault
+    return checked
+
+
+def test_qwen3_comes_to_what_our_own_renderer_and_dialects_say(tmp_path: Path) -> None:
+    write_model(tmp_path)
+    template = packages.or_skip(packages.qwen3_template)
+    (tmp_path / "chat_template.jinja").write_text(template, encoding="utf-8")
+    options = CheckOptions(full=True, reasoning_parser="qwen3", tool_call_parser="hermes")
+    checked = _through_vllm(tmp_path, options)
+    (ours,) = check_target(str(tmp_path), SourceOptions(offline=True), options)
+    assert checked.renderer.startswith("vLLM 0.")
+    theirs = replace(checked, renderer="jinja")
+    assert theirs.findings == ours.findings
+    assert theirs.runs == ours.runs
+    assert theirs == ours
+    assert {"TF101", "TF102", "TF301"} <= {finding.code for finding in checked.findings}
+    assert len(checked.runs) > 20
+
+
+def test_deepseek_v4_keeps_its_reasoning_when_it_is_told_to_or_has_tools(tmp_path: Path) -> None:
+    corpus = corpus_directory()
+    if corpus is None:
+        pytest.skip("the corpus of tokenizers is not here")
+    for file in (corpus / "tokenizers" / "deepseek-v4").iterdir():
+        shutil.copy(file, tmp_path / file.name)
+    (tmp_path / "config.json").write_text(json.dumps(TINY_QWEN3))
+    options = CheckOptions(reasoning_parser="deepseek_v4", tool_call_parser="deepseek_v4")
+    checked = _through_vllm(tmp_path, options, "--tokenizer-mode", "deepseek_v4")
+    core = {run.id: run for run in checked.runs if run.core}
+
+    assert checked.verdict == "breaks"
+    assert core["reasoning-chat/default/faithful/raw"].preserving is False
+    assert core["reasoning-chat/drop_thinking=false/faithful/raw"].preserving is True
+    assert core["plain-chat/thinking=false/faithful/raw"].preserving is True
+    with_tools = [run for run in core.values() if "tool" in run.scenario]
+    assert {run.scenario for run in with_tools} >= {"tool-rounds", "tool-loop-then-user"}
+    assert all(run.preserving for run in with_tools)
+    assert {run.completion for run in core.values()} == {"training-view"}
+
+    (finding,) = [each for each in checked.findings if each.severity == "error"]
+    assert finding.code == "TF102"
+    assert finding.locations == ()
+    assert finding.divergence is not None
+    assert finding.divergence.stream.text.startswith("think>")
+    assert finding.divergence.prompt.text.startswith("/think>")
+    assert finding.fix is not None
+    assert '{"drop_thinking": false}' in finding.fix.text
+    alike = {each.what: each.why for each in checked.coverage.not_evaluated}
+    assert alike["kwargs enable_thinking=false"] == "renders as thinking=false does"
