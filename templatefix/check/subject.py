@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Server
 from templatefix.check.options import CheckOptions
-from templatefix.check.served import local_server, serve, texts_of
+from templatefix.check.rendering import by_us, served
 from templatefix.dialect import named
 from templatefix.dialect.author import Author
 from templatefix.dialect.parsers import Parsers
@@ -18,8 +17,8 @@ from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
 from templatefix.render.vllm_server import VllmServer
 from templatefix.source.template import ChatTemplate
-from templatefix.syntax import Template, named_kwargs, parse, reads_attribute
-from templatefix.tokens import Encoder, load_encoder
+from templatefix.syntax import Template, named_kwargs, parse
+from templatefix.tokens import Encoder
 
 #: The conversation that shows a template's usual prompt.
 GREETING = ({"role": "user", "content": "Which city lies at the mouth of the Douro?"},)
@@ -34,11 +33,14 @@ class Subject:
     server: Server
     encoder: Encoder
     author: Author
-    speaks_tools: bool
-    #: Why there are no runs with tools, where there are none.
-    without_tools: str = "the template does not read tool calls"
-    #: Why findings have no lines, where a server renders and the template at hand is not its own.
+    #: Why there are no runs with tools; "" where there are.
+    without_tools: str = ""
+    #: Why findings have no lines; "" where they have.
     without_lines: str = ""
+
+    @property
+    def speaks_tools(self) -> bool:
+        return not self.without_tools
 
 
 def prepare(
@@ -53,48 +55,21 @@ def prepare(
     """
     parsed = parse(template.text)
     template = replace(template, special_tokens=_special_tokens(template, parsed))
-    if remote is not None:
-        served = serve(template, parsed, remote)
-        return _made_ready(
-            served.template,
-            served.parsed,
-            served.chat,
-            served.encoder,
-            served.texts,
-            options,
-            speaks_tools=served.speaks_tools,
-            without_tools=served.without_tools,
-            without_lines=served.without_lines,
-        )
-    texts = texts_of(template, parsed)
-    encoder = load_encoder(template.tokenizer, texts)
-    server = local_server(template, parsed)
-    speaks_tools = reads_attribute(parsed, "tool_calls")
-    return _made_ready(template, parsed, server, encoder, texts, options, speaks_tools=speaks_tools)
-
-
-def _made_ready(
-    template: ChatTemplate,
-    parsed: Template,
-    server: Server,
-    encoder: Encoder,
-    texts: Sequence[str],
-    options: CheckOptions,
-    **more: Any,
-) -> Subject:
-    tail = _usual_tail(server)
-    parsers = _parsers(texts, tail, options, template.target)
+    rendering = by_us(template, parsed) if remote is None else served(template, parsed, remote)
+    template, encoder, texts = rendering.template, rendering.encoder, rendering.texts
+    parsers = _parsers(texts, _usual_tail(rendering.server), options, template.target)
     stops = _stop_tokens(template, encoder)
     # With a generation config the set is whole; without one, what the template ends a turn with
     # may belong to it.
     added = () if template.stop_token_ids else encoder.special_tokens()
     return Subject(
         template,
-        parsed,
-        server,
+        rendering.parsed,
+        rendering.server,
         encoder,
-        Author(server, stops, added, texts, parsers),
-        **more,
+        Author(rendering.server, stops, added, texts, parsers),
+        rendering.without_tools,
+        rendering.without_lines,
     )
 
 

@@ -143,7 +143,11 @@ def _wait(server: subprocess.Popen[bytes], port: int, log: Path, seconds: float)
         if _is_healthy(port):
             return
         time.sleep(0.2)
-    raise _not_started(f"vLLM is not ready after {seconds:g} seconds", log)
+    raise TargetError(
+        f"--server {AUTO}",
+        f"vLLM is not ready after {seconds:g} seconds",
+        "start it with vllm launch render, and give its URL",
+    )
 
 
 def _is_healthy(port: int) -> bool:
@@ -165,7 +169,7 @@ def _not_started(what: str, log: Path) -> TargetError:
     errors = [line.strip() for line in lines if "Error" in line or "error:" in line]
     said = " ".join((errors or [line.strip() for line in lines if line.strip()])[-_LOG_LINES:])
     message = f"{what}: {said[-600:]}" if said else what
-    return TargetError(f"--server {AUTO}", message, "see --server-args and --server-timeout")
+    return TargetError(f"--server {AUTO}", message, "vllm launch render may need --server-args")
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

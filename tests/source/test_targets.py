@@ -14,6 +14,7 @@ import pytest
 from templatefix.errors import TargetError
 from templatefix.source import SourceOptions, is_local, load, load_each
 from tests.corpus import corpus_directory
+from tests.example import EXAMPLE
 
 PLAIN = SourceOptions()
 
@@ -229,3 +230,17 @@ def test_every_template_of_the_corpus_is_found() -> None:
     templates = load(str(corpus / "models"), PLAIN)
     assert len(templates) == 100
     assert all(each.name is None for each in templates)
+
+
+def test_a_model_without_a_template_is_a_target_where_a_server_renders(tmp_path: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
+        (tmp_path / name).write_bytes((EXAMPLE / name).read_bytes())
+    with pytest.raises(TargetError, match="holds no chat template"):
+        load(str(tmp_path), SourceOptions())
+    (found,) = load(str(tmp_path), SourceOptions(without_template=True))
+    assert (found.text, found.format, found.display) == ("", "none", str(tmp_path))
+    assert found.tokenizer is not None
+    assert found.stop_token_ids
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TargetError, match="holds no chat template"):
+        load(str(tmp_path / "empty"), SourceOptions(without_template=True))

@@ -1,4 +1,4 @@
-"""A template made ready to be checked through a running server, or a model without a template."""
+"""Who renders a target: we do, or a running server, which may not need a template for it."""
 
 from __future__ import annotations
 
@@ -26,47 +26,60 @@ _SPECIMEN = (
 )
 
 
+_NO_CALLS = "the template does not read tool calls"
+
+
 @dataclass(frozen=True)
-class Served:
-    """What a server makes of a target: an empty template where it renders with another."""
+class Rendering:
+    """A target and who renders it; the template is empty where a server renders without it.
+
+    ``texts`` is what may be printed, but for the texts of messages. ``without_tools`` is why no
+    run can use tools, ``without_lines`` why findings have no lines; both are "" as a rule.
+    """
 
     template: ChatTemplate
     parsed: Template
-    chat: ServedChat
+    server: Server
     encoder: Encoder
     texts: tuple[str, ...]
-    speaks_tools: bool
     without_tools: str
-    without_lines: str
+    without_lines: str = ""
 
 
-def serve(template: ChatTemplate, parsed: Template, remote: VllmServer) -> Served:
-    """Find out how a server renders ``template``. Raises ``TargetError``."""
+def by_us(template: ChatTemplate, parsed: Template) -> Rendering:
+    """Raises ``SyntaxFault`` or ``TargetError``."""
+    texts = _texts_of(template, parsed)
+    server = _our_server(template, parsed)
+    encoder = load_encoder(template.tokenizer, texts)
+    without_tools = "" if reads_attribute(parsed, "tool_calls") else _NO_CALLS
+    return Rendering(template, parsed, server, encoder, texts, without_tools)
+
+
+def served(template: ChatTemplate, parsed: Template, remote: VllmServer) -> Rendering:
+    """Find out how a server renders ``template``. Raises ``SyntaxFault`` or ``TargetError``."""
     encoder = _encoder(template, parsed, remote)
-    chat = ServedChat(remote, local_server(template, parsed), encoder)
+    chat = ServedChat(remote, _our_server(template, parsed), encoder)
     without_lines = _without_lines(template, chat)
     if without_lines:
         template = replace(template, text="", display=template.target, name=None)
         parsed = parse("")
-        chat = ServedChat(remote, local_server(template, parsed), encoder)
+        chat = ServedChat(remote, _our_server(template, parsed), encoder)
         texts = (*_prompts(chat), *template.special_tokens.values())
     else:
-        texts = texts_of(template, parsed)
+        texts = _texts_of(template, parsed)
     if isinstance(encoder, ServedEncoder):
         encoder.look_for_special_tokens(texts)
     without_tools = _without_tools(template, parsed, chat)
-    return Served(
-        template, parsed, chat, encoder, texts, not without_tools, without_tools, without_lines
-    )
+    return Rendering(template, parsed, chat, encoder, texts, without_tools, without_lines)
 
 
-def local_server(template: ChatTemplate, parsed: Template) -> Server:
+def _our_server(template: ChatTemplate, parsed: Template) -> Server:
     """The server's half of a chat, played by us. Raises ``SyntaxFault``."""
     renderer = JinjaRenderer(template.text, template.special_tokens)
     return Server(renderer, content_format(parsed), names_developer(template.text))
 
 
-def texts_of(template: ChatTemplate, parsed: Template) -> tuple[str, ...]:
+def _texts_of(template: ChatTemplate, parsed: Template) -> tuple[str, ...]:
     """What a template may print, but for the texts of messages."""
     return (*literals(parsed), *template.special_tokens.values())
 
@@ -77,7 +90,7 @@ def _encoder(template: ChatTemplate, parsed: Template, remote: VllmServer) -> En
     if template.tokenizer is None:
         return served
     try:
-        own = load_encoder(template.tokenizer, texts_of(template, parsed))
+        own = load_encoder(template.tokenizer, _texts_of(template, parsed))
     except TargetError:
         return served
     if own.encode(_SPECIMEN) != served.encode(_SPECIMEN):
@@ -96,14 +109,15 @@ def _without_lines(template: ChatTemplate, chat: ServedChat) -> str:
     asked = [(messages, tools, True) for messages, tools in questions()]
     for messages, tools, generation_prompt in (*asked, *histories()):
         if not chat.agrees(messages, tools, generation_prompt=generation_prompt):
-            return "the server does not render as the target's template does"
+            borrowed = "" if template.tokenizer else " (its special tokens come with --tokenizer)"
+            return f"the server does not render as the target's template does{borrowed}"
     return ""
 
 
 def _without_tools(template: ChatTemplate, parsed: Template, chat: ServedChat) -> str:
-    """Why no run can use tools; "" where they can."""
+    """Why no run can use tools; "" where one can."""
     if template.text and not reads_attribute(parsed, "tool_calls"):
-        return "the template does not read tool calls"
+        return _NO_CALLS
     asked, told = _question_with_tools(), _history_with_calls()
     try:
         chat.prompt(asked, None, {})
