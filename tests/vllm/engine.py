@@ -18,7 +18,7 @@ from tests.vllm.program import Program, free_port, running
 NAME = "tiny"
 #: The smallest that attention on a CPU takes.
 BLOCK = 32
-START_SECONDS = 300
+START_SECONDS = 420
 RESET_SECONDS = 20
 
 _FLAGS = (

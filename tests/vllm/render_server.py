@@ -29,7 +29,7 @@ from tests.vllm.program import Program, free_port, running
 NAME = "render"
 #: Requests under way at once: while one is answered, the next is already read.
 CONNECTIONS = 3
-START_SECONDS = 240
+START_SECONDS = 420
 
 #: No weights belong to it, for nothing is ever generated.
 TINY_QWEN3 = {

@@ -16,7 +16,7 @@ from tests.vllm.engine import BLOCK, Setting
 from tests.vllm.namespace import Namespace
 from tests.vllm.program import Program, running
 
-START_SECONDS = 180
+START_SECONDS = 240
 _RPC, _METRICS = 50151, 50152
 _LMCACHE, _LMCACHE_HTTP = 5555, 8190
 
