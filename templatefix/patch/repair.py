@@ -21,7 +21,7 @@ from templatefix.patch.bench import Bench, Trial
 from templatefix.patch.candidate import Candidate
 from templatefix.patch.contract import Proof, Violation, c6, verify
 from templatefix.patch.header import changed_lines, with_header
-from templatefix.patch.ladder import climb, fold, kwarg
+from templatefix.patch.ladder import climb, fold, kwarg, rebuild
 from templatefix.render import Crashed, Refused
 from templatefix.replay.run import Plan
 from templatefix.source.template import ChatTemplate
@@ -41,6 +41,7 @@ LADDER: tuple[tuple[int, Rung], ...] = (
     (1, kwarg.candidates),
     (2, climb.pinned),
     (3, climb.edited),
+    (4, rebuild.candidates),
     (5, fold.candidates),
 )
 

@@ -14,7 +14,7 @@ from templatefix.patch.bench import Bench, Failure, Trial, parsed
 from templatefix.render.trace import Branch, Piece, Trace
 from templatefix.replay.run import Request
 from templatefix.syntax import Span, Template
-from templatefix.syntax.conversation import find_conversation
+from templatefix.syntax.conversation import Conversation, find_conversation
 
 #: No tag of a chat format is longer than this, in characters.
 _TAG = 40
@@ -122,25 +122,7 @@ class Scene:
 
     def variable(self, span: Span) -> str | None:
         """The name of the loop variable that holds the message where ``span`` stands."""
-        node = node_at(self.template, span)
-        if node is None:
-            return None
-        conversation = find_conversation(self.template)
-        loop = conversation.loop_around(node)
-        if loop is None:
-            return None
-        if conversation.holds_messages(loop.iter) and isinstance(loop.target, nodes.Name):
-            return loop.target.name
-        # A loop over positions: the message is what the loop sets from them.
-        for assign in loop.find_all(nodes.Assign):
-            value = assign.node
-            if (
-                isinstance(assign.target, nodes.Name)
-                and isinstance(value, nodes.Getitem)
-                and conversation.holds_messages(value.node)
-            ):
-                return assign.target.name
-        return loop.target.name if isinstance(loop.target, nodes.Name) else None
+        return variable_at(self.template, span)
 
     @cached_property
     def generation_guard(self) -> str | None:
@@ -155,6 +137,32 @@ class Scene:
         at = max(min(self.at, len(self.asked.text) - 1), start)
         pieces = [piece for piece in self.asked.pieces if piece.start <= at < piece.end]
         return guard_of(self.template, pieces[0].span) if pieces else None
+
+
+def variable_at(template: Template, span: Span) -> str | None:
+    """The name of the loop variable that holds the message where ``span`` stands."""
+    node = node_at(template, span)
+    if node is None:
+        return None
+    conversation = find_conversation(template)
+    loop = conversation.loop_around(node)
+    return None if loop is None else variable_of(conversation, loop)
+
+
+def variable_of(conversation: Conversation, loop: nodes.For) -> str | None:
+    """The name of the variable that holds the message in a loop over the messages."""
+    if conversation.holds_messages(loop.iter) and isinstance(loop.target, nodes.Name):
+        return loop.target.name
+    # A loop over positions: the message is what the loop sets from them.
+    for assign in loop.find_all(nodes.Assign):
+        value = assign.node
+        if (
+            isinstance(assign.target, nodes.Name)
+            and isinstance(value, nodes.Getitem)
+            and conversation.holds_messages(value.node)
+        ):
+            return assign.target.name
+    return loop.target.name if isinstance(loop.target, nodes.Name) else None
 
 
 def node_at(template: Template, span: Span) -> nodes.Node | None:

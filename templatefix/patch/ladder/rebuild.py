@@ -1,0 +1,40 @@
+"""Rung 4: past answers printed by a branch of their own, built from what a model writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from templatefix.patch.bench import Bench
+from templatefix.patch.candidate import Candidate
+from templatefix.patch.edits import apply
+from templatefix.patch.ladder.rebuild_evidence import Case, gather
+from templatefix.patch.ladder.rebuild_place import Unbuildable
+from templatefix.patch.ladder.rebuild_text import rebuilt
+
+_NOTE = "Past answers have a branch of their own: generation prompt, texts and calls as written."
+_REST = "Answers of which it is not known how a model writes them are printed as before."
+
+
+def candidates(bench: Bench) -> Iterator[Candidate]:
+    """Rebuilt branches without a failure on the bench."""
+    try:
+        evidence = gather(bench)
+    except Unbuildable:
+        return
+    for holds in _scopes(bench):
+        try:
+            edits = rebuilt(bench.subject.parsed, evidence, holds)
+        except Unbuildable:
+            continue
+        text = apply(bench.subject.parsed.text, edits)
+        trial = bench.trial(text)
+        if trial.fault is None and not trial.failures:
+            yield Candidate(text, 4, (_NOTE, _REST), edits)
+
+
+def _scopes(bench: Bench) -> Iterator[Callable[[Case], bool]]:
+    """Which answers are rebuilt: under ``lossless`` none that the original shortens in history."""
+    if bench.policy == "lossless":
+        yield lambda case: not case.kind.thought and case.place.state in ("closed", "none")
+        yield lambda case: case.kind.thought or case.place.state in ("closed", "none")
+    yield lambda case: True

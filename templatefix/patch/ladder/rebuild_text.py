@@ -1,0 +1,322 @@
+"""The text of a rebuilt branch, in Jinja."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from templatefix.patch.edits import Edit
+from templatefix.patch.ladder.rebuild_evidence import CONTENT, REASONING, Case, Evidence
+from templatefix.patch.ladder.rebuild_keep import Lines, kept
+from templatefix.patch.ladder.rebuild_place import Opener, Unbuildable, opener_of
+from templatefix.patch.ladder.rebuild_tree import Choice, Tree, Undecided, condition, decide
+from templatefix.patch.proposals.text import joined, literal
+from templatefix.syntax import Template
+
+_OPENER = "The generation prompt as it was when this answer was written."
+_FIELDS = "The texts of the answer, without what a parser left of the layout around them."
+_BRANCH = "A past answer, as the model wrote it."
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Variables that the template does not have."""
+
+    opener: str
+    reasoning: str
+    content: str
+    message: str
+
+    @property
+    def calls(self) -> str:
+        return f"{self.message}.tool_calls"
+
+
+def rebuilt(
+    template: Template, evidence: Evidence, holds: Callable[[Case], bool]
+) -> tuple[Edit, ...]:
+    """The edits that print past answers for which ``holds`` by a branch of their own.
+
+    Raises :class:`Unbuildable`.
+    """
+    try:
+        return _Writer(template, evidence, holds).edits()
+    except Undecided:
+        raise Unbuildable("answers of one kind are printed in more than one way") from None
+
+
+class _Writer:
+    def __init__(
+        self, template: Template, evidence: Evidence, holds: Callable[[Case], bool]
+    ) -> None:
+        self.template = template
+        self.evidence = evidence
+        self.region = evidence.region
+        names = ("opener", "reasoning", "words")
+        prefix = "turn_"
+        while any(prefix + name in template.text for name in names):
+            prefix = "past_" + prefix
+        self.names = _Names(*(prefix + name for name in names), evidence.region.variable)
+        self.known = [case for case in evidence.cases if case.known and holds(case)]
+        if not self.known:
+            raise Unbuildable("it is not known what a model writes")
+        self.fallback = [case for case in evidence.cases if not (case.known and holds(case))]
+        self.tails = list(dict.fromkeys(case.place.tail for case in evidence.cases))
+        self.opener = opener_of(template, evidence.pieces) if len(self.tails) > 1 else None
+        self.tests = self._tests()
+
+    def edits(self) -> tuple[Edit, ...]:
+        region, text = self.region, self.template.text
+        indent = _indent(text, region.start)
+        before, after = text[: region.start], text[region.end :]
+        dash = "-" if before.endswith("-%}") else ""
+        tag = re.match(r"\{%([-+]?)", after)
+        own = tag[1] if tag else ""
+        lines, branch = self._lines()
+        if lines and branch == "true":
+            return (Edit(region.start, region.end, _printed(lines, indent) + "\n" + indent[:-4]),)
+        head = _printed(lines, indent) + f"\n{indent}{{%- else {dash}%}}"
+        if text[region.start :].startswith(("{%-", "{{-", "{#-")):
+            head += "\n" + indent
+        if not before.rpartition("\n")[2].strip():
+            head = head.lstrip()
+        foot = f"{{%{own} endif %}}"
+        if own == "-":
+            foot += "\n" + _indent(text, region.end)
+        return (Edit(region.start, region.start, head), Edit(region.end, region.end, foot))
+
+    def _lines(self) -> tuple[Lines, str]:
+        """The branch with what it needs, up to its ``else``; and the condition for it."""
+        region, names = self.region, self.names
+        role = f"{names.message}.role == 'assistant'" if region.shared else ""
+        test = condition(self._decide(lambda case: "true" if any(case is each for each in self.known) else "false"))
+        if self.evidence.last_differs:
+            test = "not loop.last" if test == "true" else f"not loop.last and {test}"
+        fields = [*self._opener_lines(), *self._field_lines()]
+        branch = [*self._print_lines()]
+        if test == "true":
+            whole = " ".join(filter(None, (role,))) or "true"
+            opened: Lines = [] if whole == "true" else [(0, f"{{%- if {whole} %}}")]
+            if whole == "true":
+                return [(0, _comment(_BRANCH)), *fields, *branch], "true"
+            return [*opened, *_deeper([(0, _comment(_BRANCH)), *fields, *branch])], whole
+        if not role and _wrapped(test):
+            test = test[1:-1]
+        if role:
+            fields = [(0, f"{{%- if {role} %}}"), *_deeper(fields), (0, "{%- endif %}")]
+            test = f"{role} and {test}"
+        return [
+            *fields,
+            (0, f"{{%- if {test} %}}"),
+            *_deeper([(0, _comment(_BRANCH)), *branch]),
+        ], test
+
+    def _opener_lines(self) -> Lines:
+        opener, name = self.opener, self.names.opener
+        if opener is None:
+            return []
+        return [(0, _comment(_OPENER)), (0, _capture(opener, name))]
+
+    def _field_lines(self) -> Lines:
+        """Sets the fields: never none, and without what a parser left around them."""
+        names, message = self.names, self.names.message
+        lines: Lines = [(0, _comment(_FIELDS))]
+        if any(REASONING in case.before + case.after for case in self.known):
+            lines.append((0, f"{{%- set {names.reasoning} = {message}.reasoning_content or '' %}}"))
+            lines += self._cuts(names.reasoning, 0, lambda case: case.kind.thought)
+        content = f"{message}.content"
+        value = f"{content} if {content} is string else "
+        value += f"{content} | default([], true) | map(attribute='text') | join"
+        lines.append((0, f"{{%- set {names.content} = {value} %}}"))
+        lines += self._cuts(names.content, 1, lambda case: case.kind.words)
+        return lines
+
+    def _cuts(self, name: str, field: int, shown: Callable[[Case], bool]) -> Lines:
+        cases = [case for case in self.known if shown(case)]
+        blank = name == self.names.content
+
+        def cut(case: Case) -> str:
+            return "\n".join(_cut(name, *case.around[field]))
+
+        tests = [test for test in self.tests if test != name]
+        tree = decide([(self._outcomes(case), cut(case)) for case in cases], tests)
+        lines = _statements(tree, lambda text: [(0, each) for each in text.split("\n") if each])
+        if blank and any(case.around[1] != ("", "") for case in cases):
+            lines.append((0, f"{{%- if not {name} | trim %}}"))
+            lines.append((1, f"{{%- set {name} = '' %}}"))
+            lines.append((0, "{%- endif %}"))
+        return lines
+
+    def _print_lines(self) -> Iterable[tuple[int, str]]:
+        """Prints the answer: what comes before the calls, the calls, and what comes after them."""
+        own = any(case.kind.called and case.spelling is None for case in self.known)
+        loop = self.evidence.calls if own else None
+        lines = kept(self.template, self.region, loop)
+        if not own:
+            lines = [*lines, *self._spelled_calls()]
+        before = self._texts(lambda case: case.before)
+        after = self._texts(lambda case: case.after)
+        if not any("{%- for " in text for _, text in lines) and (
+            isinstance(before, str) and isinstance(after, str)
+        ):
+            return [*lines, *self._output(before + after, True)]
+        return [
+            *_statements(before, lambda text: self._output(text, True)),
+            *lines,
+            *_statements(after, lambda text: self._output(text, False)),
+        ]
+
+    def _spelled_calls(self) -> Lines:
+        """A loop over calls, as the dialect of the model spells them."""
+        spellings = {case.spelling for case in self.known if case.spelling is not None}
+        if not spellings:
+            return []
+        if len(spellings) > 1:
+            raise Unbuildable("calls are spelled in more than one way")
+        ((middle, between),) = spellings
+        name = self.names.opener.replace("opener", "call")
+        given = f"{name}.arguments"
+        lines: Lines = [
+            (0, f"{{%- for {name} in {self.names.calls} or [] %}}"),
+            (1, f"{{%- set {name} = {name}.function or {name} %}}"),
+            (1, f"{{{{- {name}.name + {literal(middle)} }}}}"),
+            (1, f"{{{{- {given} if {given} is string else {given} | tojson }}}}"),
+        ]
+        if between:
+            lines.append((1, f"{{{{- '' if loop.last else {literal(between)} }}}}"))
+        return [*lines, (0, "{%- endfor %}")]
+
+    def _output(self, text: str, first: bool) -> Lines:
+        parts = []
+        if first and self.opener is not None:
+            parts.append(self.names.opener)
+        elif first:
+            text = self.tails[0] + text
+        for piece in re.split(f"({REASONING}|{CONTENT})", text):
+            if piece == REASONING:
+                parts.append(self.names.reasoning)
+            elif piece == CONTENT:
+                parts.append(self.names.content)
+            elif piece:
+                parts.append(literal(piece))
+        return [(0, "{{- " + joined(parts) + " }}")] if parts else []
+
+    def _texts(self, of: Callable[[Case], str]) -> Tree:
+        """A tree of texts; one for content does for none where nothing else changes."""
+        full = {
+            (id(case.place), case.kind.thought, case.kind.called, case.kind.many): of(case)
+            for case in self.known
+            if case.kind.words
+        }
+
+        def text(case: Case) -> str:
+            kind = case.kind
+            other = full.get((id(case.place), kind.thought, kind.called, kind.many))
+            if other is not None and other.replace(CONTENT, "") == of(case):
+                return other
+            return of(case)
+
+        return self._decide(text, self.known)
+
+    def _decide(self, of: Callable[[Case], str], cases: Iterable[Case] | None = None) -> Tree:
+        cases = self.evidence.cases if cases is None else cases
+        return decide([(self._outcomes(case), of(case)) for case in cases], self.tests)
+
+    def _tests(self) -> list[str]:
+        return list(self._outcomes(self.known[0]))
+
+    def _outcomes(self, case: Case) -> dict[str, bool]:
+        kind, names, place = case.kind, self.names, case.place
+        found = {
+            names.reasoning: kind.thought,
+            names.calls: kind.called,
+            names.content: kind.words,
+        }
+        if self.opener is None:
+            return found
+        tail = place.tail
+        for tags in sorted({c.place.tags for c in self.evidence.cases if c.place.tags}, key=str):
+            for tag in (tags.close.strip(), tags.open.strip()):
+                found[f"{names.opener}.rstrip().endswith({literal(tag)})"] = (
+                    tail.rstrip().endswith(tag)
+                )
+        found[names.opener] = bool(tail)
+        for other in self.tails:
+            if other:
+                found[f"{names.opener}.endswith({literal(other)})"] = tail.endswith(other)
+        return found
+
+
+def _capture(opener: Opener, name: str) -> str:
+    """The generation prompt's own source, with its text in a variable."""
+    left, right = "-" if opener.left else "", "-" if opener.right else ""
+    if opener.tests:
+        test = " and ".join(opener.tests)
+        body = f"{{%- if {test} {left}%}}{opener.source}{{%{right} endif %}}"
+        return f"{{%- set {name} %}}{body}{{% endset %}}"
+    return f"{{%- set {name} {left}%}}{opener.source}{{%{right} endset %}}"
+
+
+def _cut(name: str, before: str, after: str) -> list[str]:
+    lines = []
+    if before:
+        lines.append(f"{{%- if {name}.startswith({literal(before)}) %}}")
+        lines.append(f"    {{%- set {name} = {name}[{len(before)}:] %}}")
+        lines.append("{%- endif %}")
+    if after:
+        lines.append(f"{{%- if {name}.endswith({literal(after)}) %}}")
+        lines.append(f"    {{%- set {name} = {name}[:-{len(after)}] %}}")
+        lines.append("{%- endif %}")
+    return lines
+
+
+def _statements(tree: Tree, leaf: Callable[[str], Lines]) -> Lines:
+    """A tree as ``if`` statements; what is empty on both sides is left out."""
+    if isinstance(tree, str):
+        return leaf(tree)
+    then, other = _statements(tree.then, leaf), _statements(tree.other, leaf)
+    if then == other:
+        return then
+    if not then:
+        return [(0, f"{{%- if not {tree.test} %}}"), *_deeper(other), (0, "{%- endif %}")]
+    lines = [(0, f"{{%- if {tree.test} %}}"), *_deeper(then)]
+    if isinstance(tree.other, Choice) and other and other[0][1].startswith("{%- if "):
+        first, *rest = other
+        if rest and rest[-1] == (0, "{%- endif %}") and not any(
+            depth == 0 and text == "{%- endif %}" for depth, text in rest[:-1]
+        ):
+            return [*lines, (0, first[1].replace("{%- if ", "{%- elif ", 1)), *rest]
+    if other:
+        lines += [(0, "{%- else %}"), *_deeper(other)]
+    return [*lines, (0, "{%- endif %}")]
+
+
+def _deeper(lines: Iterable[tuple[int, str]]) -> Lines:
+    return [(depth + 1, text) for depth, text in lines]
+
+
+def _comment(text: str) -> str:
+    return "{#- " + text + " #}"
+
+
+def _wrapped(test: str) -> bool:
+    """Whether one pair of parentheses holds all of a test."""
+    depth = 0
+    for i, character in enumerate(test):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return test.startswith("(") and i == len(test) - 1
+    return False
+
+
+def _printed(lines: Lines, indent: str) -> str:
+    return "".join(f"\n{indent}{'    ' * depth}{text}" for depth, text in lines)
+
+
+def _indent(text: str, at: int) -> str:
+    """The whitespace before what stands first from ``at`` on, where it begins its line."""
+    rest = text[at:]
+    first = at + len(rest) - len(rest.lstrip())
+    line = text[text.rfind("\n", 0, first) + 1 : first]
+    return line if not line.strip() else ""
