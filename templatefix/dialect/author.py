@@ -244,6 +244,34 @@ class Author:
     def _learn(
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer, seat: _Seat
     ) -> _Learned:
+        found = self._learn_whole(messages, tools, kwargs, shape, seat)
+        if shape.content and shape.tool_calls and found.source in ("dialect", "unknown"):
+            return self._composed(messages, tools, kwargs, shape, seat) or found
+        return found
+
+    def _composed(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer, seat: _Seat
+    ) -> _Learned | None:
+        """Content before calls, each as the template prints it where it stands alone.
+
+        None where it does not print both of them.
+        """
+        alone = [
+            self._learn_whole(messages, tools, kwargs, part, seat)
+            for part in (
+                replace(shape, tool_calls=()),
+                replace(shape, content=None),
+            )
+        ]
+        words, calls = (each.layout for each in alone)
+        if words is None or calls is None or alone[1].source not in ("training-view", "markers"):
+            return None
+        parts = layouts.before_calls(words, calls)
+        return None if parts is None else _Learned(Layout(parts, calls.stop), "markers")
+
+    def _learn_whole(
+        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer, seat: _Seat
+    ) -> _Learned:
         prompt = self.server.prompt(messages, tools, kwargs)
         bare = self._bare(messages, tools, kwargs, prompt)
         try:

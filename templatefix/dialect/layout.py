@@ -159,6 +159,30 @@ def learn(
     return Layout(tuple(parts), stop)
 
 
+def before_calls(words: Layout, calls: Layout) -> tuple[str | Slot, ...] | None:
+    """The parts of an answer with content and calls, from layouts of each without the other.
+
+    None where the two do not begin alike up to the content.
+    """
+    at = next(
+        (i for i, part in enumerate(words.parts) if part == Slot("content")), len(words.parts)
+    )
+    lead, rest = list(words.parts[:at]), list(calls.parts)
+    found: list[str | Slot] = []
+    while lead:
+        part = lead.pop(0)
+        if not rest:
+            return None
+        other = rest.pop(0)
+        if isinstance(part, str) and isinstance(other, str) and other.startswith(part) and not lead:
+            if other != part:
+                rest.insert(0, other[len(part) :])
+        elif part != other:
+            return None
+        found.append(part)
+    return (*found, Slot("content"), *rest)
+
+
 def write(layout: Layout, answer: Answer, close: str = "", ids: Sequence[str] = ()) -> Written:
     """The completion that says ``answer`` in ``layout``, its stop token included.
 

@@ -51,12 +51,19 @@ def edited(bench: Bench) -> Iterator[Candidate]:
     return _climb(bench, (pins, inserts, undos), 3)
 
 
-def _climb(bench: Bench, proposers: Sequence[Proposer], rung: int) -> Iterator[Candidate]:
+def pinned_from(bench: Bench, begun: Trial, rung: int) -> Iterator[Candidate]:
+    """Candidates of a higher rung that lack nothing but conditions, from its ``begun`` text."""
+    return _climb(bench, (pins,), rung, begun)
+
+
+def _climb(
+    bench: Bench, proposers: Sequence[Proposer], rung: int, begun: Trial | None = None
+) -> Iterator[Candidate]:
     """Candidates without a failure on the bench, the smallest first as far as they are met."""
-    original = bench.original
-    sample = _sample(original.failures)
-    beam = [_State(original.text, bench.trial(original.text, sample), 0)]
-    seen = {original.text}
+    begun = bench.original if begun is None else begun
+    sample = _sample(begun.failures)
+    beam = [_State(begun.text, bench.trial(begun.text, sample), 0)]
+    seen = {begun.text}
     for _ in range(STEPS):
         grown: list[_State] = []
         lacking: list[Plan] = []

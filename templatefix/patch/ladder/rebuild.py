@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from templatefix.patch.bench import Bench
 from templatefix.patch.candidate import Candidate
 from templatefix.patch.edits import apply
+from templatefix.patch.ladder.climb import pinned_from
 from templatefix.patch.ladder.rebuild_evidence import Case, gather
 from templatefix.patch.ladder.rebuild_place import Unbuildable
 from templatefix.patch.ladder.rebuild_text import rebuilt
 
 _NOTE = "Past answers have a branch of their own: generation prompt, texts and calls as written."
+_PINNED = "Conditions on the position of other messages hold where the first prompt had them."
 _REST = "Answers of which it is not known how a model writes them are printed as before."
 
 
@@ -21,15 +24,22 @@ def candidates(bench: Bench) -> Iterator[Candidate]:
         evidence = gather(bench)
     except Unbuildable:
         return
+    tokens = bench.subject.template.special_tokens
     for holds in _scopes(bench):
         try:
-            edits = rebuilt(bench.subject.parsed, evidence, holds)
+            edits = rebuilt(bench.subject.parsed, evidence, holds, tokens)
         except Unbuildable:
             continue
         text = apply(bench.subject.parsed.text, edits)
         trial = bench.trial(text)
-        if trial.fault is None and not trial.failures:
+        if trial.fault is not None:
+            continue
+        if not trial.failures:
             yield Candidate(text, 4, (_NOTE, _REST), edits)
+        elif len(trial.failures) < len(bench.original.failures):
+            # What is no answer may still move with the position: the head, most of all.
+            for found in pinned_from(bench, trial, 4):
+                yield replace(found, notes=(_NOTE, _REST, _PINNED))
 
 
 def _scopes(bench: Bench) -> Iterator[Callable[[Case], bool]]:

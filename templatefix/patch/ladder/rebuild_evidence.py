@@ -224,9 +224,13 @@ class _Gatherer:
             stretch = self._printed(told, calls) if told and calls else None
             if told is not None and stretch is not None:
                 printed = told.trace.text[slice(*stretch)]
-                if printed not in said:
+                if printed not in text:
                     return unknown
-                before, _, after = said.partition(printed)
+                before, _, after = text.partition(printed)
+                if stop and after.endswith(stop):
+                    after = after.removesuffix(stop)
+                else:  # the loop prints it
+                    stop = ""
             else:
                 spelled = self._spelled(place, kind, said)
                 if spelled is None:

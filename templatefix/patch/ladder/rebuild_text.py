@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from templatefix.patch.edits import Edit
@@ -34,21 +34,28 @@ class _Names:
 
 
 def rebuilt(
-    template: Template, evidence: Evidence, holds: Callable[[Case], bool]
+    template: Template,
+    evidence: Evidence,
+    holds: Callable[[Case], bool],
+    tokens: Mapping[str, str],
 ) -> tuple[Edit, ...]:
     """The edits that print past answers for which ``holds`` by a branch of their own.
 
-    Raises :class:`Unbuildable`.
+    ``tokens`` are the special tokens by the names of their variables. Raises :class:`Unbuildable`.
     """
     try:
-        return _Writer(template, evidence, holds).edits()
+        return _Writer(template, evidence, holds, tokens).edits()
     except Undecided:
         raise Unbuildable("answers of one kind are printed in more than one way") from None
 
 
 class _Writer:
     def __init__(
-        self, template: Template, evidence: Evidence, holds: Callable[[Case], bool]
+        self,
+        template: Template,
+        evidence: Evidence,
+        holds: Callable[[Case], bool],
+        tokens: Mapping[str, str],
     ) -> None:
         self.template = template
         self.evidence = evidence
@@ -58,10 +65,20 @@ class _Writer:
         while any(prefix + name in template.text for name in names):
             prefix = "past_" + prefix
         self.names = _Names(*(prefix + name for name in names), evidence.region.variable)
+        self.tokens = {
+            token: name
+            for name, token in tokens.items()
+            if token and name in template.text and token not in template.text
+        }
         self.known = [case for case in evidence.cases if case.known and holds(case)]
         if not self.known:
             raise Unbuildable("it is not known what a model writes")
-        self.fallback = [case for case in evidence.cases if not (case.known and holds(case))]
+        # A template that prints no reasoning, of which nothing is known, leaves it out.
+        self.cases = [
+            case
+            for case in evidence.cases
+            if any(each.kind.thought for each in self.known) or not case.kind.thought
+        ]
         self.tails = list(dict.fromkeys(case.place.tail for case in evidence.cases))
         self.opener = opener_of(template, evidence.pieces) if len(self.tails) > 1 else None
         self.tests = self._tests()
@@ -101,7 +118,7 @@ class _Writer:
             if whole == "true":
                 return [(0, _comment(_BRANCH)), *fields, *branch], "true"
             return [*opened, *_deeper([(0, _comment(_BRANCH)), *fields, *branch])], whole
-        if not role and _wrapped(test):
+        if not role and _wrapped(test) and " if " not in test:
             test = test[1:-1]
         if role:
             fields = [(0, f"{{%- if {role} %}}"), *_deeper(fields), (0, "{%- endif %}")]
@@ -193,8 +210,11 @@ class _Writer:
             parts.append(self.names.opener)
         elif first:
             text = self.tails[0] + text
-        for piece in re.split(f"({REASONING}|{CONTENT})", text):
-            if piece == REASONING:
+        marks = "|".join(map(re.escape, (REASONING, CONTENT, *self.tokens)))
+        for piece in re.split(f"({marks})", text):
+            if piece in self.tokens:
+                parts.append(self.tokens[piece])
+            elif piece == REASONING:
                 parts.append(self.names.reasoning)
             elif piece == CONTENT:
                 parts.append(self.names.content)
@@ -220,7 +240,7 @@ class _Writer:
         return self._decide(text, self.known)
 
     def _decide(self, of: Callable[[Case], str], cases: Iterable[Case] | None = None) -> Tree:
-        cases = self.evidence.cases if cases is None else cases
+        cases = self.cases if cases is None else cases
         return decide([(self._outcomes(case), of(case)) for case in cases], self.tests)
 
     def _tests(self) -> list[str]:

@@ -205,9 +205,12 @@ class Flip:
     then: bool
 
 
-def flips(scene: Scene) -> list[Flip]:
-    """Every condition of the message at fault whose outcome changed, in order of evaluation."""
-    message = scene.message
+def flips(scene: Scene, message: int | None = None) -> list[Flip]:
+    """Every condition of a message whose outcome changed, in order of evaluation.
+
+    The message at fault, unless another one is given.
+    """
+    message = scene.message if message is None else message
     if scene.now is None or message is None:
         return []
     found: list[Flip] = []
