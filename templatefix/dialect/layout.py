@@ -162,12 +162,14 @@ def learn(
 def before_calls(words: Layout, calls: Layout) -> tuple[str | Slot, ...] | None:
     """The parts of an answer with content and calls, from layouts of each without the other.
 
-    None where the two do not begin alike up to the content.
+    None where the two do not begin alike up to the content, but for whitespace.
     """
     at = next(
         (i for i, part in enumerate(words.parts) if part == Slot("content")), len(words.parts)
     )
     lead, rest = list(words.parts[:at]), list(calls.parts)
+    if all(isinstance(part, str) and part.isspace() for part in lead) and lead != rest[:1]:
+        return (*lead, Slot("content"), *rest)
     found: list[str | Slot] = []
     while lead:
         part = lead.pop(0)

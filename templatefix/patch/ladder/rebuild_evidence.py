@@ -18,6 +18,7 @@ from templatefix.patch.bench import Bench
 from templatefix.patch.ladder.fold_place import Place, places
 from templatefix.patch.ladder.rebuild_place import Region, Unbuildable, region_of, seats
 from templatefix.patch.proposals.scene import node_at
+from templatefix.render import Crashed, Refused, RenderRequest
 from templatefix.render.trace import Piece, Trace
 from templatefix.syntax import Span
 
@@ -62,7 +63,8 @@ class Case:
     the calls and ``after`` them; without calls all is ``before``. ``after`` goes on with what
     history prints after the answer. ``spelling`` is the text between the name of a call and its
     arguments, and between two calls, where the template's own loop does not print them so.
-    ``around`` are the texts that a parser leaves around reasoning and around content.
+    ``around`` are the texts that a parser leaves around reasoning and around content. ``tail`` is
+    what the prompt prints after the messages.
     """
 
     place: Place
@@ -72,6 +74,7 @@ class Case:
     after: str = ""
     spelling: tuple[str, str] | None = None
     around: tuple[tuple[str, str], tuple[str, str]] = (("", ""), ("", ""))
+    tail: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class Evidence:
     """All cases; where past answers are printed; the loop that prints calls as a model does.
 
     ``pieces`` printed the generation prompts. ``last_differs``: a last answer ends otherwise.
+    ``parts``: of the content of a past answer, more than its texts is printed.
     """
 
     cases: tuple[Case, ...]
@@ -86,6 +90,7 @@ class Evidence:
     calls: nodes.For | None
     pieces: tuple[Piece, ...]
     last_differs: bool
+    parts: bool
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,9 @@ class _Gatherer:
         self._witness = Witness(self._template, bench.subject.server, tokens)
         self._places = tuple(places(bench))
         self._differs = False
+        #: What history prints after an answer that has content and no calls.
+        self._plain: str | None = None
+        self._tails: dict[int, tuple[str, tuple[Piece, ...]]] = {}
 
     def evidence(self) -> Evidence:
         views: list[tuple[Place, Kind, _View | None, _View | None]] = []
@@ -126,9 +134,29 @@ class _Gatherer:
                 for view in (told, past):
                     spans.update({piece.span: None for piece in (view.pieces if view else ())})
         region = region_of(self._template, spans)
+        self._tails = {id(p): self._tail(p, region.loop) for p in self._places}
+        pieces = tuple(p for _, found in self._tails.values() for p in found)
         calls = self._calls_loop(region, [told for _, _, told, _ in views if told])
+        plain = (self._end(past, k, "", "", None) for _, k, _, past in views
+                 if past and k.words and not k.called)
+        self._plain = next((end for end in plain if end is not None), None)
         cases = tuple(self._case(*each, calls) for each in views)
-        return Evidence(cases, region, calls, tuple(self._generated()), self._differs)
+        return Evidence(
+            cases, region, calls, pieces, self._differs, self._prints_parts()
+        )
+
+    def _prints_parts(self) -> bool:
+        """Whether an image in the content of an answer is printed."""
+        text = {"type": "text", "text": CONTENT}
+        shown = []
+        for parts in ([text], [text, {"type": "image"}]):
+            messages = [{**_ASKED}, {"role": "assistant", "content": parts}]
+            request = RenderRequest(messages, None, False, {})
+            try:
+                shown.append(self._bench.subject.server.renderer.render(request))
+            except (Refused, Crashed):
+                return False
+        return CONTENT in shown[0] and shown[0] != shown[1]
 
     def _view(self, place: Place, kind: Kind, new: Sequence[Message]) -> _View | None:
         author = self._bench.subject.author
@@ -150,13 +178,20 @@ class _Gatherer:
         )
         return self._view(place, kind, results or (_ASKED,)) or self._view(place, kind, (_ASKED,))
 
-    def _generated(self) -> Iterator[Piece]:
-        for place in self._places:
-            trace = self._witness.watch(place.messages, place.tools, place.kwargs, True)
-            if trace is None or not place.tail:
-                continue
-            start = len(trace.text) - len(place.tail)
-            yield from (p for p in trace.pieces if p.end > max(start, p.start))
+    def _tail(self, place: Place, loop: nodes.For) -> tuple[str, tuple[Piece, ...]]:
+        """What the prompt prints after the messages, and the pieces of it.
+
+        That is more than the generation prompt where something ends the last message.
+        """
+        trace = self._witness.watch(place.messages, place.tools, place.kwargs, True)
+        if trace is None:
+            return place.tail, ()
+        end = self._template.span(loop).end
+        pieces = tuple(p for p in trace.pieces if p.span.start >= end and p.end > p.start)
+        if pieces and pieces[-1].end == len(trace.text):
+            return trace.text[pieces[0].start :], pieces
+        start = len(trace.text) - len(place.tail)
+        return place.tail, tuple(p for p in trace.pieces if p.end > max(start, p.start))
 
     def _calls_loop(self, region: Region, views: Sequence[_View]) -> nodes.For | None:
         """The outermost loop inside of the region that prints arguments."""
@@ -208,7 +243,8 @@ class _Gatherer:
         past: _View | None,
         calls: nodes.For | None,
     ) -> Case:
-        unknown = Case(place, kind, False)
+        tail = self._tails[id(place)][0]
+        unknown = Case(place, kind, False, tail=tail)
         author = self._bench.subject.author
         try:
             completion = author.completion(place.messages, place.tools, place.kwargs, kind.answer)
@@ -245,7 +281,7 @@ class _Gatherer:
             said, kind.answer, state=place.state, kwargs=place.kwargs, tools=place.tools
         )
         around = (_around(parsed.reasoning, REASONING), _around(parsed.content, CONTENT))
-        return Case(place, kind, True, before, after + end, spelling, around)
+        return Case(place, kind, True, before, after + end, spelling, around, tail)
 
     def _spelled(
         self, place: Place, kind: Kind, said: str
@@ -281,8 +317,8 @@ class _Gatherer:
             return stop + past.text.rpartition(stop)[2]
         if kind.called:
             stretch = self._printed(past, calls) if calls else None
-            if stretch is None and stop:
-                return stop
+            if stretch is None:
+                return self._plain
             rest = past.trace.text[stretch[1] : past.pieces[-1].end] if stretch else None
         else:
             mark = CONTENT if kind.words else REASONING

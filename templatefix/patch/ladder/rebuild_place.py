@@ -49,20 +49,26 @@ class Opener:
 def region_of(template: Template, spans: Iterable[Span]) -> Region:
     """The smallest region that holds all the ``spans``. Raises :class:`Unbuildable`."""
     conversation = find_conversation(template)
-    chains = []
-    loop = None
+    found: list[list[nodes.Node]] = []
     for span in spans:
         node = node_at(template, span)
         if node is None:
             raise Unbuildable("what prints an answer is not in the tree")
-        for seat in seats(template, node):
-            around = conversation.loop_around(seat)
-            if around is None or (loop is not None and around is not loop):
-                raise Unbuildable("answers are not printed by one loop over the messages")
-            loop = around
-            chains.append(_bodies(template, seat, loop))
-    if loop is None or not chains:
-        raise Unbuildable("no loop prints the answers")
+        found.append(list(seats(template, node)))
+    loops = [
+        loop
+        for loop in conversation.printing_loops
+        if all(any(conversation.loop_around(s) is loop for s in each) for each in found)
+    ]
+    if not found or len(loops) != 1:
+        raise Unbuildable("answers are not printed by one loop over the messages")
+    loop = loops[0]
+    chains = [
+        _bodies(template, seat, loop)
+        for each in found
+        for seat in each
+        if conversation.loop_around(seat) is loop
+    ]
     depth = 0
     while all(len(chain) > depth + 1 for chain in chains) and (
         len({id(chain[depth + 1][0]) for chain in chains}) == 1
@@ -95,9 +101,21 @@ def seats(template: Template, node: nodes.Node, depth: int = 0) -> Iterator[node
         call = place.node
         if isinstance(call, nodes.Call) and isinstance(call.node, nodes.Name):
             if call.node.name == at.name:
-                inside = _loop_or_macro(template, call)
-                if inside:
+                if _loop_or_macro(template, call) and not _for_others(template, call):
                     yield from seats(template, call, depth + 1)
+
+
+def _for_others(template: Template, node: nodes.Node) -> bool:
+    """Whether the tests around a node rule an answer out."""
+    at: nodes.Node | None = node
+    while at is not None:
+        place = template.parents.get(id(at))
+        parent = place.parent if place else None
+        if isinstance(parent, nodes.If) and place and place.field in ("body", "else_"):
+            if always(parent.test) is (place.field == "else_"):
+                return True
+        at = parent
+    return False
 
 
 def _loop_or_macro(template: Template, node: nodes.Node) -> bool:
@@ -195,8 +213,11 @@ def _is_role(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Name) and node.name == "role"
 
 
-def opener_of(template: Template, pieces: Sequence[Piece]) -> Opener:
-    """The source of the generation prompt that printed ``pieces``. Raises ``Unbuildable``."""
+def opener_of(template: Template, loop: nodes.For, pieces: Sequence[Piece]) -> Opener:
+    """The source that printed ``pieces`` after the messages. Raises ``Unbuildable``."""
+    parts = _after(template, loop, pieces)
+    if len(parts) > 1:
+        return _several(template, parts)
     found: nodes.If | None = None
     for piece in pieces:
         block = _generation_block(template, piece.span)
@@ -206,11 +227,7 @@ def opener_of(template: Template, pieces: Sequence[Piece]) -> Opener:
     if found is None:
         raise Unbuildable("no generation prompt is printed")
     span = template.body_span(found.body)
-    tests = tuple(
-        template.text[slice(*template.outer_span(part))]
-        for part in conjuncts(found.test)
-        if not _asks_for_prompt(part) and not _is_last(part)
-    )
+    tests = tuple(_others(template, found.test))
     text = template.text
     return Opener(
         text[span.start : span.end],
@@ -218,6 +235,53 @@ def opener_of(template: Template, pieces: Sequence[Piece]) -> Opener:
         text[: span.start].endswith("-%}"),
         text[span.end :].startswith("{%-"),
     )
+
+
+def _after(
+    template: Template, loop: nodes.For, pieces: Sequence[Piece]
+) -> list[nodes.Node]:
+    """The statements after the loop, beside it, that printed something."""
+    place = template.parents[id(loop)]
+    body = getattr(place.parent, place.field)
+    at = next(i for i, each in enumerate(body) if each is loop)
+    return [
+        statement
+        for statement in body[at + 1 :]
+        if any(
+            template.span(statement).start <= piece.span.start
+            and piece.span.end <= template.span(statement).end
+            for piece in pieces
+        )
+    ]
+
+
+def _several(template: Template, parts: Sequence[nodes.Node]) -> Opener:
+    """Statements after the loop, the generation prompt among them as if it were asked for."""
+    texts = []
+    for part in parts:
+        start, end = template.span(part)
+        text = template.text[start:end]
+        if isinstance(part, nodes.If) and any(map(_asks_for_prompt, conjuncts(part.test))):
+            if part.elif_ or part.else_:
+                raise Unbuildable("something else is printed where no answer is asked for")
+            first, last = template.outer_span(part.test)
+            test = " and ".join(_others(template, part.test)) or "true"
+            text = template.text[start:first] + test + template.text[last:end]
+        elif isinstance(part, nodes.Output) and not isinstance(part.nodes[0], nodes.TemplateData):
+            pass
+        elif not isinstance(part, nodes.If):
+            raise Unbuildable("what is printed after the messages is not printed by blocks")
+        texts.append(text)
+    return Opener("".join(texts), (), False, False)
+
+
+def _others(template: Template, test: nodes.Node) -> list[str]:
+    """The conditions of a generation prompt besides that it is asked for, last of all."""
+    return [
+        template.text[slice(*template.outer_span(part))]
+        for part in conjuncts(test)
+        if not _asks_for_prompt(part) and not _is_last(part)
+    ]
 
 
 def _generation_block(template: Template, span: Span) -> nodes.If | None:

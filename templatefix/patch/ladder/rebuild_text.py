@@ -14,6 +14,9 @@ from templatefix.patch.ladder.rebuild_tree import Choice, Tree, Undecided, condi
 from templatefix.patch.proposals.text import joined, literal
 from templatefix.syntax import Template
 
+#: Stands for the generation prompt.
+_OPENED = "Zq9opened9qZ"
+
 _OPENER = "The generation prompt as it was when this answer was written."
 _FIELDS = "The texts of the answer, without what a parser left of the layout around them."
 _BRANCH = "A past answer, as the model wrote it."
@@ -79,8 +82,8 @@ class _Writer:
             for case in evidence.cases
             if any(each.kind.thought for each in self.known) or not case.kind.thought
         ]
-        self.tails = list(dict.fromkeys(case.place.tail for case in evidence.cases))
-        self.opener = opener_of(template, evidence.pieces) if len(self.tails) > 1 else None
+        self.tails = list(dict.fromkeys(case.tail for case in evidence.cases))
+        self.opener = opener_of(template, self.region.loop, evidence.pieces) if len(self.tails) > 1 else None
         self.tests = self._tests()
 
     def edits(self) -> tuple[Edit, ...]:
@@ -108,6 +111,11 @@ class _Writer:
         region, names = self.region, self.names
         role = f"{names.message}.role == 'assistant'" if region.shared else ""
         test = condition(self._decide(lambda case: "true" if any(case is each for each in self.known) else "false"))
+        if self.evidence.parts:
+            content = f"{names.message}.content"
+            other = f"{content} | rejectattr('type', 'equalto', 'text') | list"
+            texts = f"({content} is string or not {content} or not {other})"
+            test = texts if test == "true" else f"{texts} and {test}"
         if self.evidence.last_differs:
             test = "not loop.last" if test == "true" else f"not loop.last and {test}"
         fields = [*self._opener_lines(), *self._field_lines()]
@@ -168,24 +176,26 @@ class _Writer:
     def _print_lines(self) -> Iterable[tuple[int, str]]:
         """Prints the answer: what comes before the calls, the calls, and what comes after them."""
         own = any(case.kind.called and case.spelling is None for case in self.known)
-        loop = self.evidence.calls if own else None
-        lines = kept(self.template, self.region, loop)
+        lines = kept(self.template, self.region, self.evidence.calls if own else None)
+        ends = {case.after for case in self.known if case.kind.called}
+        end = "" if own or len(ends) != 1 else next(iter(ends))
         if not own:
-            lines = [*lines, *self._spelled_calls()]
-        before = self._texts(lambda case: case.before)
-        after = self._texts(lambda case: case.after)
-        if not any("{%- for " in text for _, text in lines) and (
-            isinstance(before, str) and isinstance(after, str)
-        ):
-            return [*lines, *self._output(before + after, True)]
+            lines = [*lines, *self._spelled_calls(end)]
+
+        def before(case: Case) -> str:
+            return _OPENED + case.before if case.kind.called else ""
+
+        def after(case: Case) -> str:
+            return case.after.removesuffix(end) if case.kind.called else _OPENED + case.before + case.after
+
         return [
-            *_statements(before, lambda text: self._output(text, True)),
+            *_statements(self._texts(before), self._output),
             *lines,
-            *_statements(after, lambda text: self._output(text, False)),
+            *_statements(self._texts(after), self._output),
         ]
 
-    def _spelled_calls(self) -> Lines:
-        """A loop over calls, as the dialect of the model spells them."""
+    def _spelled_calls(self, end: str) -> Lines:
+        """A loop over calls, as the dialect of the model spells them, with what ends the last."""
         spellings = {case.spelling for case in self.known if case.spelling is not None}
         if not spellings:
             return []
@@ -197,30 +207,23 @@ class _Writer:
         lines: Lines = [
             (0, f"{{%- for {name} in {self.names.calls} or [] %}}"),
             (1, f"{{%- set {name} = {name}.function or {name} %}}"),
-            (1, f"{{{{- {name}.name + {literal(middle)} }}}}"),
-            (1, f"{{{{- {given} if {given} is string else {given} | tojson }}}}"),
+            (1, f"{{{{- {name}.name ~ {literal(middle)}"),
+            (2, f"~ ({given} if {given} is string else {given} | default({{}}, true) | tojson)"),
+            (2, f"~ ({self._joined(end)} if loop.last else {literal(between)}) }}}}"),
         ]
-        if between:
-            lines.append((1, f"{{{{- '' if loop.last else {literal(between)} }}}}"))
         return [*lines, (0, "{%- endfor %}")]
 
-    def _output(self, text: str, first: bool) -> Lines:
-        parts = []
-        if first and self.opener is not None:
-            parts.append(self.names.opener)
-        elif first:
-            text = self.tails[0] + text
-        marks = "|".join(map(re.escape, (REASONING, CONTENT, *self.tokens)))
-        for piece in re.split(f"({marks})", text):
-            if piece in self.tokens:
-                parts.append(self.tokens[piece])
-            elif piece == REASONING:
-                parts.append(self.names.reasoning)
-            elif piece == CONTENT:
-                parts.append(self.names.content)
-            elif piece:
-                parts.append(literal(piece))
-        return [(0, "{{- " + joined(parts) + " }}")] if parts else []
+    def _output(self, text: str) -> Lines:
+        return [(0, "{{- " + self._joined(text) + " }}")] if text else []
+
+    def _joined(self, text: str) -> str:
+        """An expression for a text with marks in it."""
+        if self.opener is None:
+            text = text.replace(_OPENED, self.tails[0])
+        marks = {_OPENED: self.names.opener, REASONING: self.names.reasoning}
+        marks |= {CONTENT: self.names.content, **self.tokens}
+        pieces = re.split(f"({'|'.join(map(re.escape, marks))})", text)
+        return joined([marks[piece] if piece in marks else literal(piece) for piece in pieces])
 
     def _texts(self, of: Callable[[Case], str]) -> Tree:
         """A tree of texts; one for content does for none where nothing else changes."""
@@ -247,7 +250,7 @@ class _Writer:
         return list(self._outcomes(self.known[0]))
 
     def _outcomes(self, case: Case) -> dict[str, bool]:
-        kind, names, place = case.kind, self.names, case.place
+        kind, names = case.kind, self.names
         found = {
             names.reasoning: kind.thought,
             names.calls: kind.called,
@@ -255,7 +258,7 @@ class _Writer:
         }
         if self.opener is None:
             return found
-        tail = place.tail
+        tail = case.tail
         for tags in sorted({c.place.tags for c in self.evidence.cases if c.place.tags}, key=str):
             for tag in (tags.close.strip(), tags.open.strip()):
                 found[f"{names.opener}.rstrip().endswith({literal(tag)})"] = (
