@@ -9,7 +9,8 @@ from templatefix.patch.bench import Bench
 from templatefix.patch.candidate import Candidate
 from templatefix.patch.edits import apply
 from templatefix.patch.ladder.climb import pinned_from
-from templatefix.patch.ladder.rebuild_evidence import Case, gather
+from templatefix.patch.ladder.rebuild_case import Case
+from templatefix.patch.ladder.rebuild_evidence import gather
 from templatefix.patch.ladder.rebuild_place import Unbuildable
 from templatefix.patch.ladder.rebuild_text import rebuilt
 

@@ -5,92 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from jinja2 import nodes
 
-from templatefix.chat.answer import Answer, ToolCall
-from templatefix.chat.battery import TOOLS
 from templatefix.chat.conversation import Message, assistant_message
 from templatefix.dialect.author import Unspoken
 from templatefix.findings.blame import Witness
 from templatefix.patch.bench import Bench
 from templatefix.patch.ladder.fold_place import Place, places
-from templatefix.patch.ladder.rebuild_place import Region, Unbuildable, region_of, seats
+from templatefix.patch.ladder.rebuild_case import (
+    CALLS,
+    CONTENT,
+    KINDS,
+    LEAF,
+    REASONING,
+    Case,
+    Evidence,
+    Kind,
+)
+from templatefix.patch.ladder.rebuild_place import Region, region_of, seats
 from templatefix.patch.proposals.scene import node_at
 from templatefix.render import Crashed, Refused, RenderRequest
 from templatefix.render.trace import Piece, Trace
 from templatefix.syntax import Span
 
-#: Alphanumeric, so that no filter changes them; nobody writes them in a chat.
-REASONING, CONTENT, _LEAF = "Zq9reasoning9qZ", "Zq9content9qZ", "Zq9leaf9qZ"
-_CALLS = tuple(
-    ToolCall(str(tool["function"]["name"]), f'{{"place": "{_LEAF}{i}", "days": 90}}')
-    for i, tool in enumerate(TOOLS)
-)
 _ASKED: Message = {"role": "user", "content": "And then?"}
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Which fields an answer has."""
-
-    thought: bool
-    words: bool
-    called: bool
-    many: bool = False
-
-    @property
-    def answer(self) -> Answer:
-        calls = _CALLS if self.many else _CALLS[:1] if self.called else ()
-        return Answer(
-            REASONING if self.thought else None, CONTENT if self.words else None, tuple(calls)
-        )
-
-
-KINDS = tuple(
-    Kind(*fields)
-    for fields in product((False, True), repeat=4)
-    if any(fields[:3]) and (fields[2] or not fields[3])
-)
-
-
-@dataclass(frozen=True)
-class Case:
-    """An answer of one kind at one place.
-
-    ``known``: it is known what a model writes there. That is, with marks for the texts, ``before``
-    the calls and ``after`` them; without calls all is ``before``. ``after`` goes on with what
-    history prints after the answer. ``spelling`` is the text between the name of a call and its
-    arguments, and between two calls, where the template's own loop does not print them so.
-    ``around`` are the texts that a parser leaves around reasoning and around content. ``tail`` is
-    what the prompt prints after the messages.
-    """
-
-    place: Place
-    kind: Kind
-    known: bool
-    before: str = ""
-    after: str = ""
-    spelling: tuple[str, str] | None = None
-    around: tuple[tuple[str, str], tuple[str, str]] = (("", ""), ("", ""))
-    tail: str = ""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """All cases; where past answers are printed; the loop that prints calls as a model does.
-
-    ``pieces`` printed the generation prompts. ``last_differs``: a last answer ends otherwise.
-    ``parts``: of the content of a past answer, more than its texts is printed.
-    """
-
-    cases: tuple[Case, ...]
-    region: Region
-    calls: nodes.For | None
-    pieces: tuple[Piece, ...]
-    last_differs: bool
-    parts: bool
 
 
 @dataclass(frozen=True)
@@ -137,13 +76,14 @@ class _Gatherer:
         self._tails = {id(p): self._tail(p, region.loop) for p in self._places}
         pieces = tuple(p for _, found in self._tails.values() for p in found)
         calls = self._calls_loop(region, [told for _, _, told, _ in views if told])
-        plain = (self._end(past, k, "", "", None) for _, k, _, past in views
-                 if past and k.words and not k.called)
+        plain = (
+            self._end(past, k, "", "", None)
+            for _, k, _, past in views
+            if past and k.words and not k.called
+        )
         self._plain = next((end for end in plain if end is not None), None)
         cases = tuple(self._case(*each, calls) for each in views)
-        return Evidence(
-            cases, region, calls, pieces, self._differs, self._prints_parts()
-        )
+        return Evidence(cases, region, calls, pieces, self._differs, self._prints_parts())
 
     def _prints_parts(self) -> bool:
         """Whether an image in the content of an answer is printed."""
@@ -198,7 +138,7 @@ class _Gatherer:
         found: nodes.For | None = None
         for view in views:
             for piece in view.pieces:
-                if _LEAF not in view.trace.text[piece.start : piece.end]:
+                if LEAF not in view.trace.text[piece.start : piece.end]:
                     continue
                 for loop in self._loops(piece.span, region):
                     if found is not None and loop is not found:
@@ -255,7 +195,8 @@ class _Gatherer:
             return unknown
         text, stop = written.text, written.text[slice(*written.stop)]
         said = text[: written.stop[0]]
-        before, after, spelling = said, "", None
+        before, after = said, ""
+        spelling: tuple[str, str] | None = None
         if kind.called:
             stretch = self._printed(told, calls) if told and calls else None
             if told is not None and stretch is not None:
@@ -296,7 +237,7 @@ class _Gatherer:
             if written is None:
                 return None
             two = written.text[: written.stop[0]]
-        first, second = _CALLS[:2]
+        first, second = CALLS[:2]
         pattern = "(.*?)".join(
             map(re.escape, (first.name, first.arguments, second.name, second.arguments))
         )

@@ -29,9 +29,7 @@ def kept(template: Template, region: Region, calls: nodes.For | None) -> Lines:
 
 
 class _Keeper:
-    def __init__(
-        self, template: Template, calls: nodes.For | None, needed: frozenset[str]
-    ) -> None:
+    def __init__(self, template: Template, calls: nodes.For | None, needed: frozenset[str]) -> None:
         self.template = template
         self.calls = calls
         self.needed = needed
@@ -127,8 +125,11 @@ class _Keeper:
 
 
 def _loaded(node: nodes.Node) -> set[str]:
-    return {name.name for name in [node, *node.find_all(nodes.Name)]
-            if isinstance(name, nodes.Name) and name.ctx == "load"}
+    return {
+        name.name
+        for name in [node, *node.find_all(nodes.Name)]
+        if isinstance(name, nodes.Name) and name.ctx == "load"
+    }
 
 
 def _names(target: nodes.Node) -> set[str]:
@@ -146,4 +147,6 @@ def _read_after(template: Template, region: Region) -> set[str]:
 
 def _dashed(source: str) -> str:
     """A tag that takes away the whitespace before it."""
-    return source if source.startswith(("{%-", "{{-")) else source[:2] + "-" + source[2:].lstrip("+")
+    return (
+        source if source.startswith(("{%-", "{{-")) else source[:2] + "-" + source[2:].lstrip("+")
+    )

@@ -1,16 +1,16 @@
-"""Where a template prints the answers of history, and the generation prompt before them."""
+"""Where a template prints the answers of history."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from jinja2 import nodes
 
 from templatefix.patch.proposals.scene import node_at, variable_of
-from templatefix.render.trace import Piece
 from templatefix.syntax import Span, Template
-from templatefix.syntax.conversation import find_conversation
+from templatefix.syntax.conversation import Conversation, find_conversation
 
 
 class Unbuildable(Exception):
@@ -33,22 +33,14 @@ class Region:
     shared: bool
 
 
-@dataclass(frozen=True)
-class Opener:
-    """The generation prompt's source: statements between two tags, and when they are reached.
-
-    ``left`` and ``right`` tell whether the tags around it take whitespace away.
-    """
-
-    source: str
-    tests: tuple[str, ...]
-    left: bool
-    right: bool
+@lru_cache(maxsize=4)
+def _conversation(template: Template) -> Conversation:
+    return find_conversation(template)
 
 
 def region_of(template: Template, spans: Iterable[Span]) -> Region:
     """The smallest region that holds all the ``spans``. Raises :class:`Unbuildable`."""
-    conversation = find_conversation(template)
+    conversation = _conversation(template)
     found: list[list[nodes.Node]] = []
     for span in spans:
         node = node_at(template, span)
@@ -99,10 +91,14 @@ def seats(template: Template, node: nodes.Node, depth: int = 0) -> Iterator[node
         raise Unbuildable("macros call each other")
     for place in template.places:
         call = place.node
-        if isinstance(call, nodes.Call) and isinstance(call.node, nodes.Name):
-            if call.node.name == at.name:
-                if _loop_or_macro(template, call) and not _for_others(template, call):
-                    yield from seats(template, call, depth + 1)
+        if (
+            isinstance(call, nodes.Call)
+            and isinstance(call.node, nodes.Name)
+            and call.node.name == at.name
+            and _loop_or_macro(template, call)
+            and not _for_others(template, call)
+        ):
+            yield from seats(template, call, depth + 1)
 
 
 def _for_others(template: Template, node: nodes.Node) -> bool:
@@ -111,16 +107,20 @@ def _for_others(template: Template, node: nodes.Node) -> bool:
     while at is not None:
         place = template.parents.get(id(at))
         parent = place.parent if place else None
-        if isinstance(parent, nodes.If) and place and place.field in ("body", "else_"):
-            if always(parent.test) is (place.field == "else_"):
-                return True
+        if (
+            isinstance(parent, nodes.If)
+            and place is not None
+            and place.field in ("body", "else_")
+            and always(parent.test) is (place.field == "else_")
+        ):
+            return True
         at = parent
     return False
 
 
 def _loop_or_macro(template: Template, node: nodes.Node) -> bool:
     """Whether a call stands in a loop over the messages or in another macro."""
-    if find_conversation(template).loop_around(node) is not None:
+    if _conversation(template).loop_around(node) is not None:
         return True
     at: nodes.Node | None = node
     while at is not None:
@@ -162,9 +162,8 @@ def _for_answers(template: Template, body: list[nodes.Node], loop: nodes.For) ->
         parent = place.parent
         if parent is None:
             return False
-        if isinstance(parent, nodes.If) and place.field == "body":
-            if role_test(parent.test) is True:
-                return True
+        if isinstance(parent, nodes.If) and place.field == "body" and role_test(parent.test):
+            return True
         node = parent
     return False
 
@@ -213,107 +212,9 @@ def _is_role(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Name) and node.name == "role"
 
 
-def opener_of(template: Template, loop: nodes.For, pieces: Sequence[Piece]) -> Opener:
-    """The source that printed ``pieces`` after the messages. Raises ``Unbuildable``."""
-    parts = _after(template, loop, pieces)
-    if len(parts) > 1:
-        return _several(template, parts)
-    found: nodes.If | None = None
-    for piece in pieces:
-        block = _generation_block(template, piece.span)
-        if block is None or (found is not None and block is not found):
-            raise Unbuildable("the generation prompt is not printed by one block")
-        found = block
-    if found is None:
-        raise Unbuildable("no generation prompt is printed")
-    span = template.body_span(found.body)
-    tests = tuple(_others(template, found.test))
-    text = template.text
-    return Opener(
-        text[span.start : span.end],
-        tests,
-        text[: span.start].endswith("-%}"),
-        text[span.end :].startswith("{%-"),
-    )
-
-
-def _after(
-    template: Template, loop: nodes.For, pieces: Sequence[Piece]
-) -> list[nodes.Node]:
-    """The statements after the loop, beside it, that printed something."""
-    place = template.parents[id(loop)]
-    body = getattr(place.parent, place.field)
-    at = next(i for i, each in enumerate(body) if each is loop)
-    return [
-        statement
-        for statement in body[at + 1 :]
-        if any(
-            template.span(statement).start <= piece.span.start
-            and piece.span.end <= template.span(statement).end
-            for piece in pieces
-        )
-    ]
-
-
-def _several(template: Template, parts: Sequence[nodes.Node]) -> Opener:
-    """Statements after the loop, the generation prompt among them as if it were asked for."""
-    texts = []
-    for part in parts:
-        start, end = template.span(part)
-        text = template.text[start:end]
-        if isinstance(part, nodes.If) and any(map(_asks_for_prompt, conjuncts(part.test))):
-            if part.elif_ or part.else_:
-                raise Unbuildable("something else is printed where no answer is asked for")
-            first, last = template.outer_span(part.test)
-            test = " and ".join(_others(template, part.test)) or "true"
-            text = template.text[start:first] + test + template.text[last:end]
-        elif isinstance(part, nodes.Output) and not isinstance(part.nodes[0], nodes.TemplateData):
-            pass
-        elif not isinstance(part, nodes.If):
-            raise Unbuildable("what is printed after the messages is not printed by blocks")
-        texts.append(text)
-    return Opener("".join(texts), (), False, False)
-
-
-def _others(template: Template, test: nodes.Node) -> list[str]:
-    """The conditions of a generation prompt besides that it is asked for, last of all."""
-    return [
-        template.text[slice(*template.outer_span(part))]
-        for part in conjuncts(test)
-        if not _asks_for_prompt(part) and not _is_last(part)
-    ]
-
-
-def _generation_block(template: Template, span: Span) -> nodes.If | None:
-    node = node_at(template, span)
-    found = None
-    while node is not None and id(node) in template.parents:
-        place = template.parents[id(node)]
-        if isinstance(place.parent, nodes.If) and place.field == "body":
-            if any(map(_asks_for_prompt, conjuncts(place.parent.test))):
-                found = place.parent
-        node = place.parent
-    return found
-
-
 def conjuncts(test: nodes.Node) -> Iterator[nodes.Node]:
     if isinstance(test, nodes.And):
         yield from conjuncts(test.left)
         yield from conjuncts(test.right)
     else:
         yield test
-
-
-def _asks_for_prompt(test: nodes.Node) -> bool:
-    if isinstance(test, nodes.Test) and test.name == "defined":
-        test = test.node
-    return isinstance(test, nodes.Name) and test.name == "add_generation_prompt"
-
-
-def _is_last(test: nodes.Node) -> bool:
-    return (
-        isinstance(test, nodes.Getattr)
-        and test.attr == "last"
-        and isinstance(test.node, nodes.Name)
-        and test.node.name == "loop"
-    )

@@ -7,10 +7,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from templatefix.patch.edits import Edit
-from templatefix.patch.ladder.rebuild_evidence import CONTENT, REASONING, Case, Evidence
+from templatefix.patch.ladder.rebuild_case import CONTENT, REASONING, Case, Evidence
 from templatefix.patch.ladder.rebuild_keep import Lines, kept
-from templatefix.patch.ladder.rebuild_place import Opener, Unbuildable, opener_of
-from templatefix.patch.ladder.rebuild_tree import Choice, Tree, Undecided, condition, decide
+from templatefix.patch.ladder.rebuild_lines import (
+    capture,
+    comment,
+    cut_off,
+    deeper,
+    indent_at,
+    is_wrapped,
+    printed,
+    statements,
+)
+from templatefix.patch.ladder.rebuild_opener import opener_of
+from templatefix.patch.ladder.rebuild_place import Unbuildable
+from templatefix.patch.ladder.rebuild_tree import Tree, Undecided, condition, decide
 from templatefix.patch.proposals.text import joined, literal
 from templatefix.syntax import Template
 
@@ -67,13 +78,15 @@ class _Writer:
         prefix = "turn_"
         while any(prefix + name in template.text for name in names):
             prefix = "past_" + prefix
-        self.names = _Names(*(prefix + name for name in names), evidence.region.variable)
+        self.names = _Names(
+            prefix + "opener", prefix + "reasoning", prefix + "words", evidence.region.variable
+        )
         self.tokens = {
             token: name
             for name, token in tokens.items()
             if token and name in template.text and token not in template.text
         }
-        self.known = [case for case in evidence.cases if case.known and holds(case)]
+        self.known = [case for case in evidence.known if holds(case)]
         if not self.known:
             raise Unbuildable("it is not known what a model writes")
         # A template that prints no reasoning, of which nothing is known, leaves it out.
@@ -83,34 +96,40 @@ class _Writer:
             if any(each.kind.thought for each in self.known) or not case.kind.thought
         ]
         self.tails = list(dict.fromkeys(case.tail for case in evidence.cases))
-        self.opener = opener_of(template, self.region.loop, evidence.pieces) if len(self.tails) > 1 else None
+        self.opener = (
+            opener_of(template, self.region.loop, evidence.pieces) if len(self.tails) > 1 else None
+        )
         self.tests = self._tests()
 
     def edits(self) -> tuple[Edit, ...]:
         region, text = self.region, self.template.text
-        indent = _indent(text, region.start)
+        indent = indent_at(text, region.start)
         before, after = text[: region.start], text[region.end :]
         dash = "-" if before.endswith("-%}") else ""
         tag = re.match(r"\{%([-+]?)", after)
         own = tag[1] if tag else ""
         lines, branch = self._lines()
         if lines and branch == "true":
-            return (Edit(region.start, region.end, _printed(lines, indent) + "\n" + indent[:-4]),)
-        head = _printed(lines, indent) + f"\n{indent}{{%- else {dash}%}}"
+            return (Edit(region.start, region.end, printed(lines, indent) + "\n" + indent[:-4]),)
+        head = printed(lines, indent) + f"\n{indent}{{%- else {dash}%}}"
         if text[region.start :].startswith(("{%-", "{{-", "{#-")):
             head += "\n" + indent
         if not before.rpartition("\n")[2].strip():
             head = head.lstrip()
         foot = f"{{%{own} endif %}}"
         if own == "-":
-            foot += "\n" + _indent(text, region.end)
+            foot += "\n" + indent_at(text, region.end)
         return (Edit(region.start, region.start, head), Edit(region.end, region.end, foot))
 
     def _lines(self) -> tuple[Lines, str]:
         """The branch with what it needs, up to its ``else``; and the condition for it."""
         region, names = self.region, self.names
         role = f"{names.message}.role == 'assistant'" if region.shared else ""
-        test = condition(self._decide(lambda case: "true" if any(case is each for each in self.known) else "false"))
+        test = condition(
+            self._decide(
+                lambda case: "true" if any(case is each for each in self.known) else "false"
+            )
+        )
         if self.evidence.parts:
             content = f"{names.message}.content"
             other = f"{content} | rejectattr('type', 'equalto', 'text') | list"
@@ -124,29 +143,29 @@ class _Writer:
             whole = " ".join(filter(None, (role,))) or "true"
             opened: Lines = [] if whole == "true" else [(0, f"{{%- if {whole} %}}")]
             if whole == "true":
-                return [(0, _comment(_BRANCH)), *fields, *branch], "true"
-            return [*opened, *_deeper([(0, _comment(_BRANCH)), *fields, *branch])], whole
-        if not role and _wrapped(test) and " if " not in test:
+                return [(0, comment(_BRANCH)), *fields, *branch], "true"
+            return [*opened, *deeper([(0, comment(_BRANCH)), *fields, *branch])], whole
+        if not role and is_wrapped(test) and " if " not in test:
             test = test[1:-1]
         if role:
-            fields = [(0, f"{{%- if {role} %}}"), *_deeper(fields), (0, "{%- endif %}")]
+            fields = [(0, f"{{%- if {role} %}}"), *deeper(fields), (0, "{%- endif %}")]
             test = f"{role} and {test}"
         return [
             *fields,
             (0, f"{{%- if {test} %}}"),
-            *_deeper([(0, _comment(_BRANCH)), *branch]),
+            *deeper([(0, comment(_BRANCH)), *branch]),
         ], test
 
     def _opener_lines(self) -> Lines:
         opener, name = self.opener, self.names.opener
         if opener is None:
             return []
-        return [(0, _comment(_OPENER)), (0, _capture(opener, name))]
+        return [(0, comment(_OPENER)), (0, capture(opener, name))]
 
     def _field_lines(self) -> Lines:
         """Sets the fields: never none, and without what a parser left around them."""
         names, message = self.names, self.names.message
-        lines: Lines = [(0, _comment(_FIELDS))]
+        lines: Lines = [(0, comment(_FIELDS))]
         if any(REASONING in case.before + case.after for case in self.known):
             lines.append((0, f"{{%- set {names.reasoning} = {message}.reasoning_content or '' %}}"))
             lines += self._cuts(names.reasoning, 0, lambda case: case.kind.thought)
@@ -162,11 +181,11 @@ class _Writer:
         blank = name == self.names.content
 
         def cut(case: Case) -> str:
-            return "\n".join(_cut(name, *case.around[field]))
+            return "\n".join(cut_off(name, *case.around[field]))
 
         tests = [test for test in self.tests if test != name]
         tree = decide([(self._outcomes(case), cut(case)) for case in cases], tests)
-        lines = _statements(tree, lambda text: [(0, each) for each in text.split("\n") if each])
+        lines = statements(tree, lambda text: [(0, each) for each in text.split("\n") if each])
         if blank and any(case.around[1] != ("", "") for case in cases):
             lines.append((0, f"{{%- if not {name} | trim %}}"))
             lines.append((1, f"{{%- set {name} = '' %}}"))
@@ -186,12 +205,16 @@ class _Writer:
             return _OPENED + case.before if case.kind.called else ""
 
         def after(case: Case) -> str:
-            return case.after.removesuffix(end) if case.kind.called else _OPENED + case.before + case.after
+            return (
+                case.after.removesuffix(end)
+                if case.kind.called
+                else _OPENED + case.before + case.after
+            )
 
         return [
-            *_statements(self._texts(before), self._output),
+            *statements(self._texts(before), self._output),
             *lines,
-            *_statements(self._texts(after), self._output),
+            *statements(self._texts(after), self._output),
         ]
 
     def _spelled_calls(self, end: str) -> Lines:
@@ -261,85 +284,11 @@ class _Writer:
         tail = case.tail
         for tags in sorted({c.place.tags for c in self.evidence.cases if c.place.tags}, key=str):
             for tag in (tags.close.strip(), tags.open.strip()):
-                found[f"{names.opener}.rstrip().endswith({literal(tag)})"] = (
-                    tail.rstrip().endswith(tag)
+                found[f"{names.opener}.rstrip().endswith({literal(tag)})"] = tail.rstrip().endswith(
+                    tag
                 )
         found[names.opener] = bool(tail)
         for other in self.tails:
             if other:
                 found[f"{names.opener}.endswith({literal(other)})"] = tail.endswith(other)
         return found
-
-
-def _capture(opener: Opener, name: str) -> str:
-    """The generation prompt's own source, with its text in a variable."""
-    left, right = "-" if opener.left else "", "-" if opener.right else ""
-    if opener.tests:
-        test = " and ".join(opener.tests)
-        body = f"{{%- if {test} {left}%}}{opener.source}{{%{right} endif %}}"
-        return f"{{%- set {name} %}}{body}{{% endset %}}"
-    return f"{{%- set {name} {left}%}}{opener.source}{{%{right} endset %}}"
-
-
-def _cut(name: str, before: str, after: str) -> list[str]:
-    lines = []
-    if before:
-        lines.append(f"{{%- if {name}.startswith({literal(before)}) %}}")
-        lines.append(f"    {{%- set {name} = {name}[{len(before)}:] %}}")
-        lines.append("{%- endif %}")
-    if after:
-        lines.append(f"{{%- if {name}.endswith({literal(after)}) %}}")
-        lines.append(f"    {{%- set {name} = {name}[:-{len(after)}] %}}")
-        lines.append("{%- endif %}")
-    return lines
-
-
-def _statements(tree: Tree, leaf: Callable[[str], Lines]) -> Lines:
-    """A tree as ``if`` statements; what is empty on both sides is left out."""
-    if isinstance(tree, str):
-        return leaf(tree)
-    then, other = _statements(tree.then, leaf), _statements(tree.other, leaf)
-    if then == other:
-        return then
-    if not then:
-        return [(0, f"{{%- if not {tree.test} %}}"), *_deeper(other), (0, "{%- endif %}")]
-    lines = [(0, f"{{%- if {tree.test} %}}"), *_deeper(then)]
-    if isinstance(tree.other, Choice) and other and other[0][1].startswith("{%- if "):
-        first, *rest = other
-        if rest and rest[-1] == (0, "{%- endif %}") and not any(
-            depth == 0 and text == "{%- endif %}" for depth, text in rest[:-1]
-        ):
-            return [*lines, (0, first[1].replace("{%- if ", "{%- elif ", 1)), *rest]
-    if other:
-        lines += [(0, "{%- else %}"), *_deeper(other)]
-    return [*lines, (0, "{%- endif %}")]
-
-
-def _deeper(lines: Iterable[tuple[int, str]]) -> Lines:
-    return [(depth + 1, text) for depth, text in lines]
-
-
-def _comment(text: str) -> str:
-    return "{#- " + text + " #}"
-
-
-def _wrapped(test: str) -> bool:
-    """Whether one pair of parentheses holds all of a test."""
-    depth = 0
-    for i, character in enumerate(test):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return test.startswith("(") and i == len(test) - 1
-    return False
-
-
-def _printed(lines: Lines, indent: str) -> str:
-    return "".join(f"\n{indent}{'    ' * depth}{text}" for depth, text in lines)
-
-
-def _indent(text: str, at: int) -> str:
-    """The whitespace before what stands first from ``at`` on, where it begins its line."""
-    rest = text[at:]
-    first = at + len(rest) - len(rest.lstrip())
-    line = text[text.rfind("\n", 0, first) + 1 : first]
-    return line if not line.strip() else ""
