@@ -327,3 +327,22 @@ def test_a_generation_config_names_all_that_ends_a_turn() -> None:
 
     assert "TF105" in codes((end,))
     assert "TF105" not in codes(())
+
+
+#: Spells calls as no parser does, and prints no content beside them.
+_DROPS = (
+    "{%- if message.tool_calls %}{{- '<|im_start|>assistant\\n' }}"
+    "{%- for call in message.tool_calls %}"
+    "{{- '[[' + call.function.name + ' ' + call.function.arguments.k + ']]' }}"
+    "{%- endfor %}{%- else %}{{- '<|im_start|>assistant\\n' + message.content }}{%- endif %}"
+    "{{- '<|im_end|>\\n' }}"
+)
+
+
+def test_content_that_is_not_printed_beside_calls_stands_before_them() -> None:
+    known = _completion(branches(_DROPS), Answer(None, " c", (CALL, CALL)), tools=TOOLS)
+    assert known.source == "markers"
+    assert known.written is not None
+    assert known.written.text == ' c[[look a "b"]][[look a "b"]]<|im_end|>'
+    assert known.written.content == (0, 2)
+    assert known.written.calls == (2, len(known.written.text) - len("<|im_end|>"))

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from templatefix.chat.answer import Answer, ToolCall
-from templatefix.dialect.layout import Slot, Unlearnable, learn, leaves, sentinels, write
-
-quick = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+from templatefix.dialect.layout import 80, Layout, None, Slot, True, Unlearnable, before_calls, database, deadline, derandomize, learn, leaves, max_examples, quick, sentinels, settings, write
 
 #: Whatever a template or a parser might trip over.
 _texts = st.lists(
@@ -189,3 +187,22 @@ def test_without_a_known_stop_token_the_last_added_token_ends_the_turn() -> None
 def test_an_empty_answer_ends_at_the_stop_token() -> None:
     layout = learn("<think></think><e>", Answer(None, ""), ["<e>"], ())
     assert write(layout, Answer(None, "")).text == "<think></think><e>"
+
+
+def test_content_goes_between_reasoning_and_calls_where_the_two_layouts_part() -> None:
+    thought, content = Slot("reasoning"), Slot("content")
+    words = Layout((thought, "</t>\n", content), "<e>")
+    calls = Layout((thought, "</t>\n<call>", Slot("argument")), "<f>")
+    found = before_calls(words, calls)
+    assert found == (thought, "</t>\n", content, "<call>", Slot("argument"))
+
+
+def test_whitespace_before_content_is_its_own() -> None:
+    found = before_calls(Layout((" ", Slot("content")), ""), Layout(("<call>",), ""))
+    assert found == (" ", Slot("content"), "<call>")
+
+
+def test_layouts_that_begin_otherwise_are_not_joined() -> None:
+    words = Layout(("<t></t>", Slot("content")), "")
+    assert before_calls(words, Layout(("<call>",), "")) is None
+    assert before_calls(words, Layout((), "")) is None

@@ -260,12 +260,12 @@ class _Gatherer:
             stretch = self._printed(past, calls) if calls else None
             if stretch is None:
                 return self._plain
-            rest = past.trace.text[stretch[1] : past.pieces[-1].end] if stretch else None
+            rest = past.trace.text[stretch[1] : past.pieces[-1].end]
         else:
             mark = CONTENT if kind.words else REASONING
-            rest = past.text.partition(mark)[2] if mark in past.text else None
-        if rest is None:
-            return None
+            if mark not in past.text:
+                return None
+            rest = past.text.partition(mark)[2]
         return rest[len(after) :] if rest.startswith(after) else rest
 
 

@@ -1,0 +1,58 @@
+"""What moves with the last message is pinned where the first prompt had it."""
+
+from __future__ import annotations
+
+import pytest
+
+from templatefix.chat.battery import TOOLS
+from templatefix.patch.repair import PatchOptions, repair
+from templatefix.render import JinjaRenderer, RenderRequest
+from tests.subjects import PROMPT, STOP, template
+
+#: Shows the tools before the last user message, wherever that is.
+MOVES = (
+    "{%- set users = messages | selectattr('role', 'equalto', 'user') | list %}\n"
+    "{%- for message in messages %}\n"
+    "    {%- if tools and message == users[-1] %}\n"
+    "        {{- '<|im_start|>tools\\n' + tools | tojson + '<|im_end|>\\n' }}\n"
+    "    {%- endif %}\n"
+    "    {{- '<|im_start|>' + message.role + '\\n' + message.content }}\n"
+    "    {%- for call in message.tool_calls or [] %}\n"
+    '        {{- \'<tool_call>\\n{"name": "\' + call.function.name + \'", "arguments": \' }}\n'
+    "        {{- call.function.arguments | tojson + '}\\n</tool_call>' }}\n"
+    "        {{- '' if loop.last else '\\n' }}\n"
+    "    {%- endfor %}\n"
+    "    {{- '<|im_end|>\\n' }}\n"
+    "{%- endfor %}\n" + PROMPT
+)
+#: The same where two questions in a row are refused: the first one is the first prompt's last.
+REFUSES = (
+    "{%- for message in messages %}\n"
+    "    {%- if message.role == 'user' and loop.nextitem is defined "
+    "and loop.nextitem.role in ['user', 'system'] %}\n"
+    "        {{- raise_exception('one at a time') }}\n"
+    "    {%- endif %}\n"
+    "{%- endfor %}\n"
+) + MOVES
+
+
+@pytest.mark.parametrize(
+    ("text", "pin"), [(MOVES, "users | select('in', first_prompt)"), (REFUSES, "users[0]")]
+)
+def test_the_tools_stay_where_the_first_prompt_had_them(text: str, pin: str) -> None:
+    found = repair(template(text), PatchOptions(policy="lossless", max_examples=20))
+    assert found.status == "patched", found.attempts
+    assert found.candidate is not None
+    assert found.proof is not None
+    assert found.candidate.rung == 2
+    assert found.proof.passed
+    assert pin in found.candidate.text
+    messages = [
+        {"role": "user", "content": "One"},
+        {"role": "assistant", "content": "Two"},
+        {"role": "user", "content": "Three"},
+    ]
+    renderer = JinjaRenderer(found.candidate.text, STOP)
+    shown = renderer.render(RenderRequest(messages, TOOLS, True, {}))
+    assert shown.count("<|im_start|>tools") == 1
+    assert shown.startswith("<|im_start|>tools")
