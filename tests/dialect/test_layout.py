@@ -9,7 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from templatefix.chat.answer import Answer, ToolCall
-from templatefix.dialect.layout import 80, Layout, None, Slot, True, Unlearnable, before_calls, database, deadline, derandomize, learn, leaves, max_examples, quick, sentinels, settings, write
+from templatefix.dialect.layout import (
+    Layout,
+    Slot,
+    Unlearnable,
+    before_calls,
+    learn,
+    leaves,
+    sentinels,
+    write,
+)
+
+quick = settings(max_examples=80, deadline=None, derandomize=True, database=None)
 
 #: Whatever a template or a parser might trip over.
 _texts = st.lists(

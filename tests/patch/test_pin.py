@@ -25,14 +25,12 @@ MOVES = (
     "    {{- '<|im_end|>\\n' }}\n"
     "{%- endfor %}\n" + PROMPT
 )
-#: The same where two questions in a row are refused: the first one is the first prompt's last.
+#: The same where two questions without an answer are refused: then the first one is the last.
 REFUSES = (
-    "{%- for message in messages %}\n"
-    "    {%- if message.role == 'user' and loop.nextitem is defined "
-    "and loop.nextitem.role in ['user', 'system'] %}\n"
-    "        {{- raise_exception('one at a time') }}\n"
-    "    {%- endif %}\n"
-    "{%- endfor %}\n"
+    "{%- set asked = messages | selectattr('role', 'equalto', 'user') | list | length %}\n"
+    "{%- if asked > 1 + messages | selectattr('role', 'equalto', 'assistant') | list | length %}\n"
+    "    {{- raise_exception('one at a time') }}\n"
+    "{%- endif %}\n"
 ) + MOVES
 
 

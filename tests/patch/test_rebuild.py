@@ -12,6 +12,7 @@ from templatefix.check import CheckOptions, prepare
 from templatefix.check.runs import modes_of
 from templatefix.patch.bench import Bench
 from templatefix.patch.contract import verify
+from templatefix.patch.ladder.rebuild import candidates
 from templatefix.patch.ladder.rebuild_tree import Choice, Undecided, condition, decide
 from templatefix.patch.repair import Patched, PatchOptions, repair
 from templatefix.render import Refused, RenderRequest
@@ -83,34 +84,45 @@ POLICIES = ("lossless", "keep-reasoning")
 
 
 @lru_cache(maxsize=16)
-def patched(text: str, policy: str) -> Patched:
-    return repair(template(text), PatchOptions(policy=policy, max_examples=20))
-
-
-@lru_cache(maxsize=16)
 def bench(text: str, policy: str = "keep-reasoning") -> Bench:
     subject = prepare(template(text), CheckOptions())
     return Bench(subject, modes_of(subject, CheckOptions()), policy, 16)
 
 
+@lru_cache(maxsize=16)
+def rebuilt(text: str, policy: str = "keep-reasoning") -> str:
+    return next(candidates(bench(text, policy))).text
+
+
+@lru_cache(maxsize=16)
+def patched(text: str) -> Patched:
+    return repair(template(text), PatchOptions(policy="keep-reasoning", max_examples=10))
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", OWN)
-def test_repairs_what_edits_cannot(name: str, policy: str) -> None:
-    found = patched(OWN[name], policy)
-    assert found.broken
+def test_keeps_the_contract(name: str, policy: str) -> None:
+    its = bench(OWN[name], policy)
+    assert its.original.failures, "nothing to repair"
+    proof = verify(its, rebuilt(OWN[name], policy), max_examples=5, seed=1)
+    assert proof.passed, proof.violations
+
+
+def test_is_reached_where_edits_do_not_suffice() -> None:
+    found = patched(DROPS_WORDS)
     assert found.status == "patched"
     assert found.candidate is not None
+    assert found.proof is not None
     assert found.candidate.rung == 4
-    proof = verify(bench(OWN[name], policy), found.candidate.text, max_examples=0, seed=1)
-    assert proof.passed, proof.violations
+    assert found.proof.passed
+    assert {result.clause for result in found.proof.results} >= {"C1", "C2", "C3", "C4", "C6", "C7"}
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_renders_fields_with_and_without_a_parsers_leftovers_alike(name: str) -> None:
-    found = patched(OWN[name], "keep-reasoning")
-    assert found.candidate is not None
-    server = bench(OWN[name]).server(found.candidate.text)
-    case = bench(OWN[name]).trial(found.candidate.text)
+    text = rebuilt(OWN[name])
+    server = bench(OWN[name]).server(text)
+    case = bench(OWN[name]).trial(text)
     for run in case.runs:
         if run.plan.replay != "raw" or run.plan.scenario.name != "plain-chat":
             continue
@@ -125,34 +137,32 @@ def test_renders_fields_with_and_without_a_parsers_leftovers_alike(name: str) ->
 
 
 def test_the_bookkeeping_of_the_branch_stays() -> None:
-    found = patched(DROPS_WORDS, "keep-reasoning")
-    assert found.text is not None
     messages = [
         {"role": "user", "content": "One"},
         {"role": "assistant", "content": "Two"},
         {"role": "user", "content": "Three"},
     ]
-    renderer = bench(DROPS_WORDS).server(found.text).renderer
+    renderer = bench(DROPS_WORDS).server(rebuilt(DROPS_WORDS)).renderer
     shown = renderer.render(RenderRequest(messages, None, True, {}))
     assert "<|im_start|>user 0\nOne" in shown
     assert "<|im_start|>user 1\nThree" in shown
 
 
 def test_refusals_of_the_branch_stay() -> None:
-    found = patched(DROPS_WORDS, "keep-reasoning")
+    found = patched(DROPS_WORDS)
     assert found.text is not None
     call: dict[str, Any] = {"type": "function", "function": {"name": "find", "arguments": {}}}
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Find it"},
         {"role": "assistant", "content": "", "tool_calls": [call] * 8},
     ]
-    renderer = bench(DROPS_WORDS).server(found.text).renderer
+    renderer = bench(DROPS_WORDS).server(rebuilt(DROPS_WORDS)).renderer
     with pytest.raises(Refused, match="too many calls"):
         renderer.render(RenderRequest(messages, None, False, {}))
 
 
 def test_the_branch_reads_as_a_template_does() -> None:
-    found = patched(DROPS_WORDS, "keep-reasoning")
+    found = patched(DROPS_WORDS)
     assert found.text is not None
     head, _, branch = found.text.partition("{#- A past answer, as the model wrote it. #}")
     assert "rung 4" in head
@@ -172,11 +182,9 @@ def test_calls_that_are_never_printed_are_spelled_as_the_parser_reads_them() -> 
         + "{%- else %}{{- '<|im_start|>assistant\\n' + message.content + '<|im_end|>\\n' }}"
         "{%- endif %}"
     )
-    found = patched(text, "keep-reasoning")
-    assert found.status == "patched", found.attempts
-    assert found.candidate is not None
-    assert found.candidate.rung == 4
-    server = bench(text).server(found.candidate.text)
+    found = rebuilt(text)
+    assert verify(bench(text), found, max_examples=0, seed=1).passed
+    server = bench(text).server(found)
     call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"a": "ü"}'}}
     shown = server.prompt(
         [

@@ -59,6 +59,7 @@ class _Gatherer:
         self._differs = False
         #: What history prints after an answer that has content and no calls.
         self._plain: str | None = None
+        self._seated: dict[Span, tuple[nodes.Node, ...]] = {}
         self._tails: dict[int, tuple[str, tuple[Piece, ...]]] = {}
 
     def evidence(self) -> Evidence:
@@ -147,18 +148,24 @@ class _Gatherer:
         return found
 
     def _loops(self, span: Span, region: Region) -> Iterator[nodes.For]:
-        node = node_at(self._template, span)
-        if node is None:
-            return
-        for seat in seats(self._template, node):
+        for seat in self._seats(span):
             outermost = None
             at: nodes.Node | None = seat
             while at is not None and at is not region.loop:
                 if isinstance(at, nodes.For):
                     outermost = at
-                at = self._template.parents[id(at)].parent
-            if outermost is not None:
+                place = self._template.parents.get(id(at))
+                at = place.parent if place else None
+            if at is not None and outermost is not None:
                 yield outermost
+
+    def _seats(self, span: Span) -> tuple[nodes.Node, ...]:
+        """What printed a piece, or the calls of the macro that did."""
+        if span not in self._seated:
+            node = node_at(self._template, span)
+            found = () if node is None else tuple(seats(self._template, node))
+            self._seated[span] = found
+        return self._seated[span]
 
     def _printed(self, view: _View, loop: nodes.For) -> tuple[int, int] | None:
         """The stretch of a rendering that a loop printed for the answer."""
@@ -169,10 +176,7 @@ class _Gatherer:
     def _inside(self, piece: Span, outer: Span) -> bool:
         if outer.start <= piece.start and piece.end <= outer.end:
             return True
-        node = node_at(self._template, piece)
-        if node is None:
-            return False
-        found = [self._template.span(seat) for seat in seats(self._template, node)]
+        found = [self._template.span(seat) for seat in self._seats(piece)]
         return any(outer.start <= s.start and s.end <= outer.end for s in found)
 
     def _case(

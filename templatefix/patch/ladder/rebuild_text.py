@@ -99,6 +99,9 @@ class _Writer:
         self.opener = (
             opener_of(template, self.region.loop, evidence.pieces) if len(self.tails) > 1 else None
         )
+        self.modes = sorted(
+            {pair for case in evidence.cases for pair in case.place.kwargs.items()}, key=str
+        )
         self.tests = self._tests()
 
     def edits(self) -> tuple[Edit, ...]:
@@ -279,16 +282,28 @@ class _Writer:
             names.calls: kind.called,
             names.content: kind.words,
         }
-        if self.opener is None:
-            return found
-        tail = case.tail
+        if self.opener is not None:
+            found |= self._of_the_opener(case.tail)
+        for name, value in self.modes:
+            found[_is_set(name, value)] = case.place.kwargs.get(name) == value
+        return found
+
+    def _of_the_opener(self, tail: str) -> dict[str, bool]:
+        """What can be asked of the generation prompt."""
+        name = self.names.opener
+        found = {}
         for tags in sorted({c.place.tags for c in self.evidence.cases if c.place.tags}, key=str):
             for tag in (tags.close.strip(), tags.open.strip()):
-                found[f"{names.opener}.rstrip().endswith({literal(tag)})"] = tail.rstrip().endswith(
-                    tag
-                )
-        found[names.opener] = bool(tail)
-        for other in self.tails:
-            if other:
-                found[f"{names.opener}.endswith({literal(other)})"] = tail.endswith(other)
+                ends = tail.rstrip().endswith(tag)
+                found[f"{name}.rstrip().endswith({literal(tag)})"] = ends
+        found[name] = bool(tail)
+        for other in filter(None, self.tails):
+            found[f"{name}.endswith({literal(other)})"] = tail.endswith(other)
         return found
+
+
+def _is_set(name: str, value: object) -> str:
+    """A condition for a kwarg of the request that has this value."""
+    if isinstance(value, bool):
+        return f"({name} is defined and {'' if value else 'not '}{name})"
+    return f"({name} is defined and {name} == {literal(str(value))})"
