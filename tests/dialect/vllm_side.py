@@ -68,52 +68,11 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
         completion, request, enable_auto_tools=True, model_output_token_ids=ids
     )
     listed = calls if request.tools and calls else []
-    parsed = {
+    return {
         "reasoning": reasoning,
         "content": content,
         "tool_calls": [[call.name, call.arguments] for call in listed],
     }
-    if ids:  # the endpoint takes no others
-        derendered = derendered_by(case["reasoning"], case["tool"], tokenizer, request, ids, prompt)
-        if derendered != parsed:
-            parsed["derendered"] = derendered
-    return parsed
-
-
-def derendered_by(
-    reasoning: str | None,
-    tool: str | None,
-    tokenizer: Any,
-    request: Any,
-    ids: list[int],
-    prompt: list[int],
-) -> dict[str, Any]:
-    """The answer in the message that ``/v1/chat/completions/derender`` makes of token ids.
-
-    The endpoint's own code, without the HTTP server around it: that takes one pair of parsers.
-    """
-    from types import SimpleNamespace
-
-    from vllm.entrypoints.scale_out.token_in_token_out.protocol import GenerateTokensResponse
-    from vllm.renderers.online_derenderer import OnlineDerenderer
-
-    kind = "gpt_oss" if reasoning == "openai_gptoss" else "other"
-    derenderer = OnlineDerenderer(
-        SimpleNamespace(model="m", hf_config=SimpleNamespace(model_type=kind)),
-        SimpleNamespace(tokenizer=tokenizer, get_tokenizer=lambda: tokenizer, _executor=None),
-        request_logger=None,
-        chat_template=None,
-        chat_template_content_format="auto",
-        enable_auto_tools=True,
-        tool_parser=tool,
-        reasoning_parser=reasoning,
-    )
-    choice = {"index": 0, "token_ids": ids, "finish_reason": "stop"}
-    response = GenerateTokensResponse(request_id="r", choices=[choice], prompt_token_ids=prompt)
-    (answered,) = derenderer._derender_chat(response, request, prompt)
-    message = answered.message
-    calls = [[call.function.name, call.function.arguments] for call in message.tool_calls or ()]
-    return {"reasoning": message.reasoning, "content": message.content, "tool_calls": calls}
 
 
 def streamed(
