@@ -69,8 +69,11 @@ def test_only_the_patched_template_lets_a_hit_reach_into_the_answer(
     assert all(reaches("keep-reasoning"))
 
 
-@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streaming"])
-@pytest.mark.parametrize("scenario", [FOUR_TURNS, TOOL_LOOP], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    ("scenario", "streaming"),
+    [(FOUR_TURNS, False), (FOUR_TURNS, True), (TOOL_LOOP, False)],
+    ids=["four-turns", "four-turns-streaming", "tool-loop"],
+)
 @pytest.mark.parametrize("form", ["published", "keep-reasoning"])
 def test_verify_sees_what_was_predicted_beforehand(
     engine: Engine, qwen3: Qwen3, form: str, scenario: Scenario, streaming: bool
