@@ -35,10 +35,15 @@ _TRUE = ("1", "ON", "YES", "TRUE")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Files of one commit in the cache; ``tokenizer_source`` is how its tokenizer is printed."""
+    """Files of one commit in the cache; ``tokenizer_source`` is how its tokenizer is printed.
+
+    ``listed`` are the names of all files of the repository, fetched or not, where the server
+    gave them.
+    """
 
     folder: Folder
     tokenizer_source: str
+    listed: frozenset[str] = frozenset()
 
 
 def snapshot(target: str, options: SourceOptions, *, tokenizer_only: bool = False) -> Snapshot:
@@ -54,19 +59,22 @@ def snapshot(target: str, options: SourceOptions, *, tokenizer_only: bool = Fals
     with warnings.catch_warnings():  # of the client, about disk space and the like
         warnings.simplefilter("ignore")
         try:
-            root = _obtain(target, options, tokenizer_only)
+            root, listed = _obtain(target, options, tokenizer_only)
         except TargetError:
             raise
         except Exception as error:
             raise explain(error, target, revision) from error
-    return Snapshot(Folder(target, root, target), f"{target}@{revision or root.name}")
+    return Snapshot(Folder(target, root, target), f"{target}@{revision or root.name}", listed)
 
 
-def _obtain(target: str, options: SourceOptions, tokenizer_only: bool) -> Path:
-    """The directory in the cache, filled by now or before."""
+def _obtain(
+    target: str, options: SourceOptions, tokenizer_only: bool
+) -> tuple[Path, frozenset[str]]:
+    """The directory in the cache, filled by now or before, and the names in the repository."""
     revision = options.revision
     if options.offline or _offline_environment():
-        return within(options.time_limit, lambda gone: _cached(target, revision, gone))
+        found = within(options.time_limit, lambda gone: _cached(target, revision, gone))
+        return found, frozenset()
     seconds = min(_REQUEST_SECONDS, options.time_limit / 2)
     fetch = _Fetch(target, revision, seconds, tokenizer_only)
     try:
@@ -76,10 +84,10 @@ def _obtain(target: str, options: SourceOptions, tokenizer_only: bool) -> Path:
             raise
         # An interrupted fetch leaves half a copy, which would be checked without a word about
         # what is missing. The tokenizer is fetched last: where it is, the rest is.
-        found = within(_CACHE_SECONDS, lambda gone: _search_cache(target, revision, gone))
-        if found is None or find_tokenizer(Folder(target, found, target)) is None:
+        kept = within(_CACHE_SECONDS, lambda gone: _search_cache(target, revision, gone))
+        if kept is None or find_tokenizer(Folder(target, kept, target)) is None:
             raise
-        return found
+        return kept, frozenset()
 
 
 def _offline_environment() -> bool:
@@ -97,8 +105,8 @@ class _Fetch:
     seconds: float
     tokenizer_only: bool
 
-    def run(self, abandoned: threading.Event) -> Path:
-        """The directory in the cache that holds the files of one commit."""
+    def run(self, abandoned: threading.Event) -> tuple[Path, frozenset[str]]:
+        """The directory in the cache that holds the files of one commit, and all their names."""
         connection = Connection(self.target, self.revision, abandoned)
         listed, unlisted = self._list(connection)
         root: Path | None = None
@@ -121,7 +129,7 @@ class _Fetch:
                 "the repository holds neither a chat template nor a tokenizer",
                 "name a model that is made for chat, or give --chat-template",
             )
-        return root
+        return root, listed or frozenset()
 
     def _list(self, connection: Connection) -> tuple[frozenset[str] | None, Exception | None]:
         """The repository's file names; None and why, when the server has no listing to give.

@@ -20,6 +20,10 @@ from templatefix.source.template import ChatTemplate
 _NO_TEMPLATE_HINT = "name a model that is made for chat, or give --chat-template"
 
 
+class NoTemplate(TargetError):
+    """A target was obtained and read, and holds no chat template."""
+
+
 def load(target: str, options: SourceOptions, stdin: IO[bytes] | None = None) -> list[ChatTemplate]:
     """Every template of a target. Raises ``TargetError``, in a search for its first failure."""
     templates: list[ChatTemplate] = []
@@ -54,25 +58,41 @@ def _one(
         return stdin_templates(stdin), Surroundings()
     if is_local(target):
         return file_templates(Path(target), target)
+    folder, surroundings = _repository(target, options)
+    return _own_templates(folder, options), surroundings
+
+
+def load_bare(target: str, options: SourceOptions) -> Surroundings:
+    """What a model directory or a repository holds besides templates, of which it needs none.
+
+    Raises ``TargetError``.
+    """
+    if is_local(target):
+        return read_surroundings(local_folder(target, Path(target)))
+    return _repository(target, options)[1]
+
+
+def _repository(target: str, options: SourceOptions) -> tuple[Folder, Surroundings]:
     from templatefix.source.hub import snapshot
 
     shot = snapshot(target, options)
-    return _model(shot.folder, shot.tokenizer_source, options)
+    return shot.folder, read_surroundings(shot.folder, shot.tokenizer_source, shot.listed)
 
 
-def _model(
-    folder: Folder, tokenizer_source: str, options: SourceOptions
-) -> tuple[Sequence[StoredTemplate], Surroundings]:
-    """A model directory. Its own template is not read where another one is given."""
-    templates = [] if options.chat_template else model_templates(folder)
-    return templates, read_surroundings(folder, tokenizer_source)
+def _model(folder: Folder, options: SourceOptions) -> tuple[Sequence[StoredTemplate], Surroundings]:
+    return _own_templates(folder, options), read_surroundings(folder)
+
+
+def _own_templates(folder: Folder, options: SourceOptions) -> Sequence[StoredTemplate]:
+    """The templates of a model, which are not read where another one is given."""
+    return [] if options.chat_template else model_templates(folder)
 
 
 def _directory(target: str, options: SourceOptions) -> Iterator[ChatTemplate | TargetError]:
     """A model directory yields its templates, any other what a search of it finds."""
     folder = local_folder(target, Path(target))
     if options.chat_template or is_model_directory(folder):
-        templates, surroundings = _model(folder, "", options)
+        templates, surroundings = _model(folder, options)
         if templates or options.chat_template:
             yield from _chosen(templates, surroundings, target, options)
             return
@@ -87,7 +107,7 @@ def _directory(target: str, options: SourceOptions) -> Iterator[ChatTemplate | T
         path = str(found.path)
         try:
             if isinstance(found, ModelDirectory):
-                templates, surroundings = _model(local_folder(path, found.path), "", options)
+                templates, surroundings = _model(local_folder(path, found.path), options)
             else:
                 templates, surroundings = file_templates(found.path, path, empty_allowed=True)
             if templates:
@@ -97,7 +117,7 @@ def _directory(target: str, options: SourceOptions) -> Iterator[ChatTemplate | T
             found_any = True
             yield error
     if not found_any:
-        raise TargetError(target, "holds no chat template", _NO_TEMPLATE_HINT)
+        raise NoTemplate(target, "holds no chat template", _NO_TEMPLATE_HINT)
 
 
 def _chosen(
@@ -114,7 +134,7 @@ def _chosen(
     if not templates and options.without_template:
         templates = [StoredTemplate("", None, target, None, "none")]
     if not templates:
-        raise TargetError(target, "holds no chat template", _NO_TEMPLATE_HINT)
+        raise NoTemplate(target, "holds no chat template", _NO_TEMPLATE_HINT)
     return [
         ChatTemplate(
             target=target,
@@ -127,6 +147,8 @@ def _chosen(
             tokenizer=surroundings.tokenizer,
             attention=surroundings.attention,
             format=each.format,
+            config=surroundings.config,
+            files=surroundings.files,
         )
         for each in _named(templates, target, options.template_name)
     ]

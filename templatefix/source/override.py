@@ -52,9 +52,9 @@ def overridden(own: Surroundings, given: Surroundings) -> Surroundings:
 
     Special tokens come with the tokenizer; stop tokens and attention belong to the model.
     """
-    return Surroundings(
+    return replace(
+        own,
         special_tokens={**own.special_tokens, **given.special_tokens},
         stop_token_ids=own.stop_token_ids or given.stop_token_ids,
         tokenizer=given.tokenizer,
-        attention=own.attention,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -62,10 +63,10 @@ def _gguf(path: Path, place: Place) -> tuple[list[StoredTemplate], Surroundings]
     """The file's own metadata, completed by what lies beside it."""
     templates, inside = read_gguf(path, place)
     beside = read_surroundings(local_folder(place.target, path.parent))
-    return templates, Surroundings(
+    return templates, replace(
+        beside,
         special_tokens=inside.special_tokens or beside.special_tokens,
         stop_token_ids=beside.stop_token_ids or inside.stop_token_ids,
-        tokenizer=beside.tokenizer,
         attention=inside.attention or beside.attention,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from templatefix.source.attention import attention
 from templatefix.source.reading import Folder
@@ -28,19 +29,29 @@ _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Everything that a ``ChatTemplate`` needs besides its text."""
+    """Everything that a ``ChatTemplate`` needs besides its text.
+
+    ``config`` is the object in ``config.json``; ``files`` are the names in the model's directory
+    or repository, as far as they are known.
+    """
 
     special_tokens: Mapping[str, str] = field(default_factory=dict)
     stop_token_ids: tuple[int, ...] = ()
     tokenizer: TokenizerRef | None = None
     attention: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    files: frozenset[str] = frozenset()
 
 
-def read_surroundings(folder: Folder, tokenizer_source: str = "") -> Surroundings:
+def read_surroundings(
+    folder: Folder, tokenizer_source: str = "", listed: frozenset[str] = frozenset()
+) -> Surroundings:
     """Read them from a directory; absent files leave their part empty.
 
-    ``tokenizer_source`` is how the tokenizer is printed, where it is not its path.
+    ``tokenizer_source`` is how the tokenizer is printed, where it is not its path. ``listed`` are
+    the names that belong to the model and need not be in the directory: a repository's.
     """
+    config = folder.json_object("config.json")
     return Surroundings(
         special_tokens=special_tokens(
             folder.json_object("tokenizer_config.json"),
@@ -48,7 +59,9 @@ def read_surroundings(folder: Folder, tokenizer_source: str = "") -> Surrounding
         ),
         stop_token_ids=stop_token_ids(folder.json_object("generation_config.json")),
         tokenizer=find_tokenizer(folder, tokenizer_source),
-        attention=attention(folder.json_object("config.json")),
+        attention=attention(config),
+        config=config,
+        files=listed | _names(folder.path),
     )
 
 
@@ -67,10 +80,14 @@ def find_tokenizer(folder: Folder, source: str = "") -> TokenizerRef | None:
 
 
 def _has_tiktoken(directory: Path) -> bool:
+    return any(name.endswith(".tiktoken") for name in _names(directory))
+
+
+def _names(directory: Path) -> frozenset[str]:
     try:
-        return any(path.suffix == ".tiktoken" for path in directory.iterdir())
+        return frozenset(path.name for path in directory.iterdir())
     except OSError:
-        return False
+        return frozenset()
 
 
 def _is_lfs_pointer(path: Path) -> bool:

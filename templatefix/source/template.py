@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class ChatTemplate:
     ``"sliding-window"`` or ``"hybrid"`` when ``config.json`` says that a cache hit may be shorter
     than the common prefix. ``format`` is how the template was stored: ``jinja``,
     ``tokenizer-config``, ``chat-template-json`` or ``gguf``; ``none`` where a model has no template
-    and the text is empty.
+    and the text is empty. ``config`` is the model's ``config.json`` and ``files`` the names of its
+    files, where they are known.
     """
 
     target: str
@@ -43,3 +45,5 @@ class ChatTemplate:
     tokenizer: TokenizerRef | None = None
     attention: str | None = None
     format: str = "jinja"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    files: frozenset[str] = frozenset()
