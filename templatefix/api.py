@@ -17,13 +17,15 @@ from templatefix.policy import policy_of
 from templatefix.render import SyntaxFault
 from templatefix.serving.options import ServerOptions
 from templatefix.serving.recorded.lines import Recording
-from templatefix.source import ChatTemplate, SourceOptions, load, load_each
+from templatefix.source import ChatTemplate, NoTemplate, SourceOptions, load, load_each
 from templatefix.source.choice import MARKERS
 from templatefix.syntax import Unparsable, looks_like_chat, parse, reads_messages
 
 if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.repair import RepairReport
     from templatefix.patch.repair import PatchOptions
+    from templatefix.serving.assemble import ServeOptions
+    from templatefix.serving.plan import Serving
 
 __all__ = [
     "CheckOptions",
@@ -34,6 +36,8 @@ __all__ = [
     "patch_target",
     "patch_template",
     "read_conversation",
+    "serve",
+    "serve_patched",
     "the_template",
 ]
 
@@ -137,6 +141,53 @@ def patch_template(template: ChatTemplate, options: PatchOptions) -> RepairRepor
         return report_of(repair(template, options), options)
     except (Unparsable, SyntaxFault) as fault:
         raise _not_compiling(template, fault) from None
+
+
+def serve(
+    target: str,
+    source: SourceOptions,
+    options: ServeOptions,
+    model: str | None = None,
+    stdin: IO[bytes] | None = None,
+) -> Serving:
+    """The ``vllm serve`` command for a target, with the check of the template that it serves.
+
+    ``model`` is what the server is started with, where the target does not say so. Raises
+    ``TargetError``, and ``ValueError`` when the options do not go together.
+    """
+    from templatefix.serving import assemble, served
+
+    try:
+        template = the_template(target, source, stdin)
+    except NoTemplate:
+        bare = served.without_template(target, source)
+        if bare is None:
+            raise
+        return assemble.serving(bare, options)
+    plan = assemble.serving(served.of_target(template, source, model), options)
+    if plan.renderer is not None:
+        return plan
+    asked = CheckOptions(kwargs=options.kwargs or None)
+    policy = policy_of(template.text) or "keep-reasoning"
+    try:
+        report = check(template, asked, policy)
+    except TargetError:
+        if source.tokenizer is not None:
+            raise
+        # The verdict needs no figures: a stand-in does where the tokenizer cannot be read.
+        report = check(replace(template, tokenizer=None), asked, policy)
+    if report.fault is not None:
+        raise TargetError(template.display, report.fault.message, report.fault.hint)
+    return assemble.checked(plan, report, assemble.patch_command(target, source.chat_template))
+
+
+def serve_patched(
+    template: ChatTemplate, options: ServeOptions, file: str | None, revision: str | None = None
+) -> Serving:
+    """The command that serves a patched ``template`` from ``file`` (None: with kwargs alone)."""
+    from templatefix.serving import assemble, served
+
+    return assemble.serving(served.of_template(template, file, revision), options)
 
 
 def _not_compiling(template: ChatTemplate, fault: Unparsable | SyntaxFault) -> TargetError:

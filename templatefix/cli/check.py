@@ -26,12 +26,17 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
     if value is None:
         return None
     import json
+    import math
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not JSON")
 
+    def finite(digits: str) -> float:
+        number = float(digits)
+        return number if math.isfinite(number) else refuse(digits)
+
     try:
-        parsed = json.loads(value, parse_constant=refuse)
+        parsed = json.loads(value, parse_constant=refuse, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"not JSON: {error}") from None
     if not isinstance(parsed, dict):

@@ -27,6 +27,10 @@ COMMANDS = {
     "check": ("templatefix.cli.check:check", "Find what makes a server lose its cached tokens."),
     "patch": ("templatefix.cli.patch:patch", "Repair a template with the smallest proven change."),
     "survey": ("templatefix.cli.survey:survey", "Say how many templates can be repaired, and how."),
+    "serve-args": (
+        "templatefix.cli.serve_args:serve_args",
+        "Print the vllm serve command for a template and a KV connector.",
+    ),
     "verify": ("templatefix.cli.verify:verify", "Hold a live server's cache hits to predictions."),
     "ready": ("templatefix.cli.ready:ready", "Find templates that are repaired already."),
     "explain": ("templatefix.cli.explain:explain", "Explain one rule, with examples."),
