@@ -8,6 +8,7 @@ import click
 
 from templatefix.cli.check import _json_object
 from templatefix.policy import POLICIES
+from templatefix.serving.choices import CONNECTORS
 
 EMITS = ("jinja", "tokenizer-config")
 
@@ -42,6 +43,12 @@ EMITS = ("jinja", "tokenizer-config")
 )
 @click.option("--reasoning-parser", metavar="N", help="vLLM's --reasoning-parser.")
 @click.option("--tool-call-parser", metavar="N", help="vLLM's --tool-call-parser.")
+@click.option(
+    "--connector",
+    type=click.Choice(CONNECTORS),
+    default="none",
+    help="Print the vllm serve command with this store for KV (none).",
+)
 @click.option(
     "--max-examples",
     type=click.IntRange(0),

@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -27,6 +27,9 @@ from templatefix.report.edition import Edition
 from templatefix.report.patch_json import patch_json
 from templatefix.report.patch_text import Delivery, flags, patch_text
 from templatefix.report.visible import visible
+from templatefix.serving import emit
+from templatefix.serving.assemble import ServeOptions
+from templatefix.serving.connectors import Storage
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.source.options import STDIN
 from templatefix.source.reading import MAX_BYTES
@@ -56,6 +59,7 @@ class Asked:
     block_size: int
     reasoning_parser: str | None
     tool_call_parser: str | None
+    connector: str
     max_examples: int
     seed: int
     quiet: bool
@@ -88,8 +92,8 @@ def run(asked: Asked) -> int:
     if asked.prefer_kwargs and report.flag_kwargs is not None:
         write_stdout(visible(flags(report.flag_kwargs)) + "\n")
         done = "nothing was written: these flags of the server do it as well"
-        serve = f"vllm serve {_model(asked, template)} {flags(report.flag_kwargs)}"
-        _say(asked, report, Delivery(done, serve, _again(asked)))
+        serve, warned = _serving(asked, template, None, report.flag_kwargs)
+        _say(asked, report, Delivery(done, serve, _again(asked), warned))
         return DONE
     content = kept.with_template(report.text)
     if asked.diff:
@@ -156,7 +160,7 @@ def _delivery(
     kept: target_file.Kept,
     written: str | None,
 ) -> Delivery:
-    serve = None
+    serve, warned = None, ""
     if asked.out == "-":
         done = "written to standard output"
     elif asked.in_place and report.status == "unchanged":
@@ -168,15 +172,22 @@ def _delivery(
         if kept.overruled_by is not None:
             done += f" ({kept.overruled_by} beside it takes precedence)"
     else:
-        file = "FILE" if written in (None, "-") else shlex.quote(str(written))
-        serve = f"vllm serve {_model(asked, template)} --chat-template {file}"
-    return Delivery(done, serve, _again(asked))
+        file = "FILE" if written is None or written == "-" else written
+        patched = replace(template, text=report.text or template.text)
+        serve, warned = _serving(asked, patched, file, asked.kwargs or {})
+    return Delivery(done, serve, _again(asked), warned)
 
 
-def _model(asked: Asked, template: ChatTemplate) -> str:
-    """What a server would be started with, where the target says so."""
-    named = target_file.names_a_model(asked.target)
-    return shlex.quote(asked.target) if named else "MODEL"
+def _serving(
+    asked: Asked, template: ChatTemplate, file: str | None, kwargs: Mapping[str, Any]
+) -> tuple[str, str]:
+    """The command that serves the template, and warnings about it (empty: there are none)."""
+    options = ServeOptions(
+        kwargs, asked.reasoning_parser, asked.tool_call_parser, Storage(asked.connector)
+    )
+    plan = api.serve_patched(template, options, file, asked.revision)
+    alone = asked.connector == "none"
+    return emit.one_line(plan) if alone else emit.text(plan), emit.advice(plan, notes=not alone)
 
 
 def _again(asked: Asked) -> str:
@@ -192,6 +203,7 @@ def _again(asked: Asked) -> str:
         ("--kwargs", kwargs),
         ("--reasoning-parser", asked.reasoning_parser),
         ("--tool-call-parser", asked.tool_call_parser),
+        ("--connector", None if asked.connector == "none" else asked.connector),
         ("--emit", asked.emit),
         ("--out", asked.out),
     ):

@@ -12,8 +12,7 @@ from templatefix.errors import TargetError
 from templatefix.report.visible import visible
 from templatefix.source import ChatTemplate, is_local
 from templatefix.source.choice import ADDITIONAL, TOKENIZER_CONFIG
-from templatefix.source.options import STDIN
-from templatefix.source.reading import Place, is_directory, is_file, read_bytes
+from templatefix.source.reading import Place, is_file, read_bytes
 from templatefix.source.write_back import stored_text, write_back
 
 _JSON_FORMATS = ("tokenizer-config", "chat-template-json")
@@ -140,8 +139,3 @@ def for_stdout(text: str) -> str:
         part if part in ("\n", "\r\n", "\t") else visible(part)
         for part in re.split(r"(\r?\n|\t)", text)
     )
-
-
-def names_a_model(target: str) -> bool:
-    """Whether a server can be started with the target: a hub id or a model directory."""
-    return target != STDIN and (not is_local(target) or is_directory(Path(target)))

@@ -30,11 +30,13 @@ _SHELL_FLAG = "--default-chat-template-kwargs"
 @dataclass(frozen=True)
 class Delivery:
     """What became of the text: ``done`` says where it is, ``serve`` is the command that uses it
-    (None where there is none to give), ``other_policy`` the one that repairs what is left."""
+    (None where there is none to give, several lines where it needs files), ``other_policy`` the
+    command that repairs what is left, ``warned`` what the server would do otherwise, in lines."""
 
     done: str
     serve: str | None
     other_policy: str
+    warned: str = ""
 
 
 def flags(kwargs: Mapping[str, Any]) -> str:
@@ -83,8 +85,10 @@ def _success(report: RepairReport, delivery: Delivery) -> list[str]:
         lines.append("  tokens are counted by a stand-in: --tokenizer names the model's own")
     lines.append(f"  {delivery.done}")
     if delivery.serve is not None:
-        lines.append(f"  serve it: {delivery.serve}")
-    return lines
+        first, *more = delivery.serve.splitlines()
+        # A script is copied as it stands: it is not indented.
+        lines += ["  serve it:", first, *more] if more else [f"  serve it: {first}"]
+    return [*lines, *delivery.warned.splitlines()]
 
 
 def _proof(report: RepairReport) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -420,3 +421,31 @@ def test_a_signal_leaves_no_partial_file(number: int, code: int, place: str, fil
     assert process.returncode == code
     assert (printed, complaint.strip()) == (b"", b"")
     assert os.listdir(file.parent) == [file.name]
+
+
+def test_the_command_to_serve_a_patch_has_its_parsers_and_the_connector(file: Path) -> None:
+    out = file.with_name("out.jinja")
+    ended = patch(str(EXAMPLE), "--out", str(out))
+    alone = f"vllm serve {EXAMPLE} --chat-template {out} --reasoning-parser qwen3 "
+    alone += "--enable-auto-tool-choice --tool-call-parser hermes --enable-prompt-tokens-details\n"
+    assert f"  serve it: {alone}" in ended.stderr
+    assert "note:" not in ended.stderr
+    ended = patch(str(EXAMPLE), "--out", str(out), "--force", "--connector", "lmcache")
+    assert "  serve it:\n# named by LMCACHE_CONFIG_FILE\n" in ended.stderr
+    assert f"\nvllm serve {EXAMPLE} \\\n  --chat-template {out} \\\n" in ended.stderr
+    assert '--kv-transfer-config \'{"kv_connector": "LMCacheConnectorV1"' in ended.stderr
+    assert "note: lmcache.yaml: 16 GiB" in ended.stderr
+    assert "--connector lmcache --out" in ended.stderr.splitlines()[-1]
+
+
+def test_a_patch_that_the_server_would_not_read_is_warned_of(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(EXAMPLE, model)
+    (model / "config.json").write_text('{"architectures": ["DeepseekV4ForCausalLM"]}')
+    ended = patch(str(model), "--out", str(tmp_path / "out.jinja"))
+    assert f"vllm serve {model} --tokenizer-mode hf --chat-template" in ended.stderr
+    assert "warning: vLLM renders this model (architecture DeepseekV4ForCausalLM)" in ended.stderr
+    (model / "config.json").write_text('{"model_type": "gpt_oss"}')
+    ended = patch(str(model), "--out", str(tmp_path / "out2.jinja"))
+    assert "--chat-template" not in ended.stderr.partition("serve it:")[2].partition("\n")[0]
+    assert "and no flag makes vLLM render it with Jinja" in " ".join(ended.stderr.split())
