@@ -74,7 +74,7 @@ def test_the_conversation_shown_is_accepted() -> None:
 def test_every_option_named_exists() -> None:
     known = {
         option
-        for command in ("check", "patch", "serve-args", "rules", "verify")
+        for command in ("check", "patch", "survey", "serve-args", "rules", "verify")
         for option in re.findall(r"--[a-z][a-z-]+", _run(command, "--help").stdout)
     }
     shown = README.partition("## Recipes")[2].partition("## Limits")[0]
