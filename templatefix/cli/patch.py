@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from templatefix.cli.check import _json_object
 from templatefix.policy import POLICIES
@@ -22,7 +23,6 @@ EMITS = ("jinja", "tokenizer-config")
 @click.option(
     "--policy",
     type=click.Choice(POLICIES),
-    default="lossless",
     help="What the patch may change for the model (lossless).",
 )
 @click.option("--prefer-kwargs", is_flag=True, help="Print a server's flags where they suffice.")
@@ -33,13 +33,11 @@ EMITS = ("jinja", "tokenizer-config")
 @click.option("--chat-template", metavar="P", help="Template file that replaces the target's own.")
 @click.option("--template-name", metavar="N", help="Patch one of several named templates.")
 @click.option("--revision", metavar="R", help="Branch, tag or commit on the hub.")
-@click.option("--offline", is_flag=True, help="Take hub files from the cache only.")
+@click.option("--offline/--no-offline", help="Take hub files from the cache only.")
+@click.option("--config", metavar="FILE", help="Settings file, instead of the nearest one.")
+@click.option("--isolated", is_flag=True, help="Read no settings file.")
 @click.option(
-    "--block-size",
-    type=click.IntRange(1),
-    default=16,
-    metavar="N",
-    help="Tokens in a cache block (16).",
+    "--block-size", type=click.IntRange(1), metavar="N", help="Tokens in a cache block (16)."
 )
 @click.option("--reasoning-parser", metavar="N", help="vLLM's --reasoning-parser.")
 @click.option("--tool-call-parser", metavar="N", help="vLLM's --tool-call-parser.")
@@ -56,9 +54,7 @@ EMITS = ("jinja", "tokenizer-config")
     metavar="N",
     help="Generated conversations that a candidate has to pass (60).",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, metavar="N", help="Seed of their generation."
-)
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of their generation.")
 @click.option("-q", "--quiet", is_flag=True, help="Say only what is left or went wrong.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what was tried, too.")
 @click.pass_context
@@ -73,10 +69,16 @@ def patch(ctx: click.Context, /, target: str, **options: Any) -> None:
     """
     from templatefix.cli import patch_session
 
-    asked = patch_session.Asked(target=target, **options)
-    places = [bool(asked.out), asked.in_place, asked.diff]
-    if sum(places) != 1:
+    given = {
+        name: value
+        for name, value in options.items()
+        if ctx.get_parameter_source(name)
+        in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    }
+    if sum([bool(options["out"]), options["in_place"], options["diff"]]) != 1:
         raise click.UsageError("give one of --out FILE, --in-place and --diff")
-    if asked.in_place and target == "-":
+    if options["in_place"] and target == "-":
         raise click.UsageError("--in-place cannot write to standard input")
-    ctx.exit(patch_session.run(asked))
+    if options["config"] and options["isolated"]:
+        raise click.UsageError("--config and --isolated exclude each other")
+    ctx.exit(patch_session.run(patch_session.asked(target, options, given)))

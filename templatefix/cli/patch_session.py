@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import click
@@ -15,6 +15,7 @@ import click
 from templatefix import __version__, api
 from templatefix.chat.present import PRESENTATION
 from templatefix.cli import patch_target_file as target_file
+from templatefix.cli import session
 from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
 from templatefix.cli.versions import library_versions
@@ -30,40 +31,92 @@ from templatefix.report.visible import visible
 from templatefix.serving import emit
 from templatefix.serving.assemble import ServeOptions
 from templatefix.serving.connectors import Storage
+from templatefix.settings import Settings
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.source.options import STDIN
 from templatefix.source.reading import MAX_BYTES
 
 DONE, NOT_DONE = 0, 1
 
+#: Options with a value that a command for another policy takes over from this one.
+_REPEATED = (
+    "tokenizer",
+    "chat_template",
+    "template_name",
+    "revision",
+    "kwargs",
+    "reasoning_parser",
+    "tool_call_parser",
+    "connector",
+    "config",
+    "emit",
+    "out",
+)
+
 
 @dataclass(frozen=True)
 class Asked:
-    """The options of the command line, by their names there."""
+    """What the command line asks for; ``settings`` are its options that ``check`` has as well,
+    with those of the settings file where it does not give them.
+
+    ``given`` are the options that it gives, by name. ``afterwards`` is how a plain ``check`` of
+    what is written would go.
+    """
 
     target: str
     out: str | None
     in_place: bool
     diff: bool
     force: bool
-    policy: str
     prefer_kwargs: bool
     emit: str | None
     report: str | None
-    kwargs: Mapping[str, Any] | None
-    tokenizer: str | None
-    chat_template: str | None
-    template_name: str | None
-    revision: str | None
-    offline: bool
-    block_size: int
-    reasoning_parser: str | None
-    tool_call_parser: str | None
     connector: str
     max_examples: int
-    seed: int
-    quiet: bool
-    verbose: bool
+    settings: Settings
+    given: Mapping[str, Any]
+    afterwards: api.CheckOptions
+
+    @property
+    def policy(self) -> str:
+        return self.settings.policy or "lossless"
+
+
+def asked(target: str, options: Mapping[str, Any], given: Mapping[str, Any]) -> Asked:
+    """What is asked for. Raises ``TargetError`` for a settings file that cannot be used.
+
+    How many conversations ``check`` tries is no measure of what a proof takes: ``max-examples``
+    and ``search`` of the settings count for the check of the outcome alone.
+    """
+    (planned,) = session.plan(
+        [target],
+        {},
+        config=options["config"],
+        isolated=options["isolated"],
+        known=session.known_codes(),
+    )
+    if planned.fault is not None:
+        raise planned.fault
+    stored = planned.settings
+    shared = {each.name for each in fields(Settings)} - {"max_examples", "search"}
+    settings = stored.with_given({k: v for k, v in given.items() if k in shared})
+    afterwards = api.CheckOptions(
+        block_size=settings.block_size,
+        policy=stored.policy,
+        kwargs=settings.kwargs,
+        reasoning_parser=settings.reasoning_parser,
+        tool_call_parser=settings.tool_call_parser,
+        max_examples=stored.max_examples if stored.search else 0,
+        seed=stored.seed,
+    )
+    own = {each.name for each in fields(Asked)} & options.keys()
+    return Asked(
+        target,
+        settings=settings,
+        given=given,
+        afterwards=afterwards,
+        **{name: options[name] for name in own},
+    )
 
 
 def run(asked: Asked) -> int:
@@ -77,7 +130,7 @@ def run(asked: Asked) -> int:
     if asked.report is not None:
         target_file.expect_writable(asked.report, force=True)
     given = _standard_input() if asked.target == STDIN else None
-    with progress(wanted=not asked.quiet) as shown:
+    with progress(wanted=not asked.settings.quiet) as shown:
         shown.now(f"patching {asked.target}")
         template = api.the_template(asked.target, _source(asked), _stream(given))
         kept = target_file.kept(
@@ -123,24 +176,27 @@ def _stream(given: bytes | None) -> io.BytesIO | None:
 
 
 def _source(asked: Asked) -> SourceOptions:
+    settings = asked.settings
     return SourceOptions(
-        revision=asked.revision,
-        offline=asked.offline,
-        template_name=asked.template_name,
-        tokenizer=asked.tokenizer,
-        chat_template=asked.chat_template,
+        revision=settings.revision,
+        offline=settings.offline,
+        template_name=settings.template_name,
+        tokenizer=settings.tokenizer,
+        chat_template=settings.chat_template,
     )
 
 
 def _options(asked: Asked) -> PatchOptions:
+    settings = asked.settings
     return PatchOptions(
         policy=asked.policy,
-        kwargs=asked.kwargs,
-        block_size=asked.block_size,
+        kwargs=settings.kwargs,
+        block_size=settings.block_size,
         max_examples=asked.max_examples,
-        seed=asked.seed,
-        reasoning_parser=asked.reasoning_parser,
-        tool_call_parser=asked.tool_call_parser,
+        seed=settings.seed,
+        reasoning_parser=settings.reasoning_parser,
+        tool_call_parser=settings.tool_call_parser,
+        afterwards=asked.afterwards,
     )
 
 
@@ -174,7 +230,7 @@ def _delivery(
     else:
         file = "FILE" if written is None or written == "-" else written
         patched = replace(template, text=report.text or template.text)
-        serve, warned = _serving(asked, patched, file, asked.kwargs or {})
+        serve, warned = _serving(asked, patched, file, asked.settings.kwargs or {})
     return Delivery(done, serve, _again(asked), warned)
 
 
@@ -183,9 +239,12 @@ def _serving(
 ) -> tuple[str, str]:
     """The command that serves the template, and warnings about it (empty: there are none)."""
     options = ServeOptions(
-        kwargs, asked.reasoning_parser, asked.tool_call_parser, Storage(asked.connector)
+        kwargs,
+        asked.settings.reasoning_parser,
+        asked.settings.tool_call_parser,
+        Storage(asked.connector),
     )
-    plan = api.serve_patched(template, options, file, asked.revision)
+    plan = api.serve_patched(template, options, file, asked.settings.revision)
     alone = asked.connector == "none"
     return emit.one_line(plan) if alone else emit.text(plan), emit.advice(plan, notes=not alone)
 
@@ -194,21 +253,14 @@ def _again(asked: Asked) -> str:
     """The command that repairs the same target under the other policy."""
     other = next(policy for policy in POLICIES if policy != asked.policy)
     words = ["templatefix", "patch", asked.target, "--policy", other]
-    kwargs = None if asked.kwargs is None else json.dumps(asked.kwargs)
-    for flag, value in (
-        ("--tokenizer", asked.tokenizer),
-        ("--chat-template", asked.chat_template),
-        ("--template-name", asked.template_name),
-        ("--revision", asked.revision),
-        ("--kwargs", kwargs),
-        ("--reasoning-parser", asked.reasoning_parser),
-        ("--tool-call-parser", asked.tool_call_parser),
-        ("--connector", None if asked.connector == "none" else asked.connector),
-        ("--emit", asked.emit),
-        ("--out", asked.out),
-    ):
-        words += [flag, value] if value is not None else []
+    for name in _REPEATED:
+        value = asked.given.get(name)
+        if value is not None:
+            spelled = json.dumps(value) if name == "kwargs" else str(value)
+            words += ["--" + name.replace("_", "-"), spelled]
     for flag, wanted in (
+        ("--offline", asked.given.get("offline")),
+        ("--isolated", asked.given.get("isolated")),
         ("--in-place", asked.in_place),
         ("--diff", asked.diff),
         ("--force", asked.out not in (None, "-")),
@@ -218,7 +270,7 @@ def _again(asked: Asked) -> str:
 
 
 def _say(asked: Asked, report: RepairReport, delivery: Delivery) -> None:
-    text = patch_text(report, delivery, quiet=asked.quiet, verbose=asked.verbose)
+    text = patch_text(report, delivery, quiet=asked.settings.quiet, verbose=asked.settings.verbose)
     if text:
         click.echo(text, err=True, nl=False)
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from templatefix.findings.finding import Severity
+
 #: ``unchanged``: nothing breaks within the policy's scope; ``failed``: no candidate was good.
 RepairStatus = Literal["unchanged", "patched", "failed"]
 
@@ -24,23 +26,46 @@ class ClauseOutcome:
 class Refusal:
     """A candidate that was refused: its rung, the clause it broke, and what shows that.
 
-    ``conversation`` has the form that ``--conversation`` takes, where there is one.
+    ``rung`` is None for the original itself. ``conversation`` has the form that
+    ``--conversation`` takes, where there is one.
     """
 
-    rung: int
+    rung: int | None
     clause: str
     message: str
     conversation: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
-class Remaining:
-    """A comparison of a core run that does not preserve; ``turn`` is the later request."""
+class Broken:
+    """A comparison that does not preserve; ``turn`` is the later request."""
 
     code: str
     run_id: str
     turn: int
     lost_tokens: int
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """A loss of reuse that ``check`` shows on the file: one of its findings, as it marks it.
+
+    ``edge``: no core run shows it, so that it never decides a verdict. ``run_id`` is the first of
+    ``runs`` runs that do (None for what shows without one: a clock), ``turn`` its request that
+    loses. ``mode_switch``: only a client that changes the mode between requests loses; ``note``
+    says then why that stays.
+    """
+
+    code: str
+    severity: Severity
+    edge: bool
+    message: str
+    run_id: str | None
+    runs: int
+    turn: int | None
+    lost_tokens: int | None
+    mode_switch: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,7 +107,9 @@ class RepairReport:
     failed. ``broken`` counts the core comparisons that broke within the policy's scope,
     ``excluded`` those that still break because the policy leaves them alone. ``flag_kwargs`` are
     the defaults that a server can be given instead of the changed template. ``render_cost`` is
-    that of a fold.
+    that of a fold. ``remaining`` is what ``check`` still shows of ``text``; of the original where
+    the repair failed. Then ``unrepaired`` are the comparisons in scope, and ``failing`` is a small
+    case of what could not be mended.
     """
 
     target: str
@@ -106,6 +133,8 @@ class RepairReport:
     broken: int = 0
     excluded: int = 0
     remaining: tuple[Remaining, ...] = ()
+    unrepaired: tuple[Broken, ...] = ()
+    failing: Refusal | None = None
     trades: tuple[Trade, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     render_cost: RenderCost | None = None

@@ -19,10 +19,12 @@ from templatefix.check.subject import Subject, prepare
 from templatefix.dialect.author import Unspoken
 from templatefix.patch.bench import Bench, Trial
 from templatefix.patch.candidate import Candidate
-from templatefix.patch.contract import Proof, Violation, c6, verify
+from templatefix.patch.contract import Proof, Violation, c2, c6, verify
+from templatefix.patch.contract.exam import Exam
+from templatefix.patch.contract.search import smaller
 from templatefix.patch.header import changed_lines, with_header
 from templatefix.patch.ladder import climb, fold, kwarg, rebuild
-from templatefix.render import Crashed, Refused
+from templatefix.render import Crashed, Refused, SyntaxFault
 from templatefix.replay.run import Plan
 from templatefix.source.template import ChatTemplate
 
@@ -48,7 +50,10 @@ LADDER: tuple[tuple[int, Rung], ...] = (
 
 @dataclass(frozen=True)
 class PatchOptions:
-    """What a patch is asked for; see the command line for each."""
+    """What a patch is asked for; see the command line for each.
+
+    ``afterwards`` is the check that the outcome is shown to, if not a plain one.
+    """
 
     policy: str = "lossless"
     kwargs: Mapping[str, Any] | None = None
@@ -57,14 +62,16 @@ class PatchOptions:
     seed: int = 0
     reasoning_parser: str | None = None
     tool_call_parser: str | None = None
+    afterwards: CheckOptions | None = None
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A candidate that was refused: its rung and the clause that it broke."""
+    """A candidate that was refused: its rung (None for the original) and the clause it broke."""
 
-    rung: int
+    rung: int | None
     violation: Violation
+    text: str
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,8 @@ class Patched:
 
     ``text`` is the template to write: the original's own when ``status`` is ``unchanged``, None
     when it is ``failed``. ``excluded`` counts the core comparisons that still break because the
-    policy leaves them alone, ``broken`` those that broke before within its scope.
+    policy leaves them alone, ``broken`` those that broke before within its scope. ``failing`` is
+    what the last attempt of a failed repair came to grief over, by a small conversation.
     """
 
     template: ChatTemplate
@@ -85,6 +93,7 @@ class Patched:
     broken: int
     excluded: int
     attempts: tuple[Attempt, ...] = ()
+    failing: Attempt | None = None
 
 
 def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
@@ -138,7 +147,29 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
         broken,
         excluded,
         tuple(attempts),
+        _failing(bench, attempts),
     )
+
+
+def _failing(bench: Bench, attempts: list[Attempt]) -> Attempt:
+    """The last attempt, or the original where there was none, by a small conversation."""
+    last = attempts[-1] if attempts else None
+    if last is None:
+        text = bench.subject.parsed.text
+        exam = Exam(bench, text, bench.subject.server)
+        violation = c2.check(exam).violation
+        assert violation is not None  # or nothing would have been broken
+        last = Attempt(None, violation, text)
+    else:
+        try:
+            exam = Exam(bench, last.text, bench.server(last.text))
+        except SyntaxFault:
+            return last
+    if last.violation.conversation is None:
+        return last
+    plan = _run_of(bench, last.violation.conversation)
+    scenario = replace(plan.scenario, name="conversation")
+    return replace(last, violation=smaller(exam, scenario, plan.kwargs, last.violation))
 
 
 def _first_that_holds(
@@ -161,7 +192,7 @@ def _first_that_holds(
                 return candidate, proof
             violation = proof.violations[0]
             judged += violation.clause != "C7"
-            attempts.append(Attempt(candidate.rung, violation))
+            attempts.append(Attempt(candidate.rung, violation, candidate.text))
             plan = _plan_of(bench, violation)
             if plan is not None and plan not in bench.found:
                 bench = replace(bench, found=(*bench.found, plan))
@@ -197,7 +228,11 @@ def _plan_of(bench: Bench, violation: Violation) -> Plan | None:
     """The run that shows a broken C2, for the bench: with what was meant, where that is found."""
     if violation.clause != "C2" or violation.conversation is None:
         return None
-    conversation = violation.conversation
+    return _run_of(bench, violation.conversation)
+
+
+def _run_of(bench: Bench, conversation: Mapping[str, Any]) -> Plan:
+    """The run of a conversation, in the form that ``--conversation`` takes."""
     scenario = scenario_of(conversation)
     kwargs = conversation.get("chat_template_kwargs") or {}
     messages: list[Message] = []

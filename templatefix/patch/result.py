@@ -11,16 +11,17 @@ from templatefix.check.outcome import sha256
 from templatefix.check.runs import modes_of
 from templatefix.check.subject import prepare
 from templatefix.findings.repair import (
+    Broken,
     ClauseOutcome,
     Refusal,
-    Remaining,
     RepairReport,
     Trade,
 )
 from templatefix.patch.bench import Bench, Trial
 from templatefix.patch.long_chat import render_cost
 from templatefix.patch.newlines import with_newlines_of
-from templatefix.patch.repair import Patched, PatchOptions
+from templatefix.patch.remaining import still_shown
+from templatefix.patch.repair import Attempt, Patched, PatchOptions
 from templatefix.replay.run import Run
 
 
@@ -59,29 +60,29 @@ def report_of(patched: Patched, options: PatchOptions) -> RepairReport:
         examples=proof.examples if proof else 0,
         broken=patched.broken,
         excluded=patched.excluded,
-        remaining=tuple(
-            Remaining(
+        remaining=still_shown(template, patched.text, options),
+        unrepaired=tuple(
+            Broken(
                 failure.code,
                 failure.run.plan.id,
                 failure.comparison.turn,
                 failure.comparison.lost,
             )
-            for failure in after.failures
+            for failure in (before.failures if patched.status == "failed" else ())
+            if patched.policy != "lossless" or failure.code != "TF102"
         ),
+        failing=_refusal(patched.failing) if patched.failing else None,
         trades=tuple(trades(before, after)) if patched.status == "patched" else (),
         render_cost=(
             render_cost(patched.text or "", bench) if candidate and candidate.rung == 5 else None
         ),
-        refusals=tuple(
-            Refusal(
-                attempt.rung,
-                attempt.violation.clause,
-                attempt.violation.message,
-                attempt.violation.conversation,
-            )
-            for attempt in patched.attempts
-        ),
+        refusals=tuple(map(_refusal, patched.attempts)),
     )
+
+
+def _refusal(attempt: Attempt) -> Refusal:
+    broken = attempt.violation
+    return Refusal(attempt.rung, broken.clause, broken.message, broken.conversation)
 
 
 def _wide_bench(patched: Patched, options: PatchOptions) -> Bench:

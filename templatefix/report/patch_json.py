@@ -59,9 +59,25 @@ def patch_json(report: RepairReport, edition: Edition, versions: Mapping[str, st
                 "run_id": each.run_id,
                 "turn": each.turn,
                 "lost_tokens": each.lost_tokens,
+                "severity": each.severity,
+                "edge": each.edge,
+                "message": each.message,
+                "runs": each.runs,
+                "mode_switch": each.mode_switch,
+                "note": each.note,
             }
             for each in report.remaining
         ],
+        "unrepaired": [
+            {
+                "code": each.code,
+                "run_id": each.run_id,
+                "turn": each.turn,
+                "lost_tokens": each.lost_tokens,
+            }
+            for each in report.unrepaired
+        ],
+        "failing": _refusal(report.failing) if report.failing else None,
         "trades": [
             {
                 "kwargs": each.kwargs,

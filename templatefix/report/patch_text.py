@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from templatefix.findings.repair import Refusal, Remaining, RepairReport, Trade
+from templatefix.findings.repair import Broken, Refusal, Remaining, RepairReport, Trade
 from templatefix.report.json_report import to_json
 from templatefix.report.text import kwargs_text
 from templatefix.report.visible import visible
@@ -83,6 +83,7 @@ def _success(report: RepairReport, delivery: Delivery) -> list[str]:
         ]
     if report.tokenizer_approximate:
         lines.append("  tokens are counted by a stand-in: --tokenizer names the model's own")
+    lines += _remaining(report)
     lines.append(f"  {delivery.done}")
     if delivery.serve is not None:
         first, *more = delivery.serve.splitlines()
@@ -129,38 +130,66 @@ def _cost(report: RepairReport) -> list[str]:
     ]
 
 
+def _remaining(report: RepairReport) -> list[str]:
+    """What ``check`` shows of the file, and why a change of the mode still costs something."""
+    alike: dict[tuple[object, ...], list[Remaining]] = {}
+    for each in report.remaining:
+        key = (each.code, each.severity, each.edge, each.message)
+        alike.setdefault(key, []).append(each)
+    lines = [f"  check still shows {_findings(each)}" for each in alike.values()]
+    return [*lines, *dict.fromkeys(f"  {each.note}" for each in report.remaining if each.note)]
+
+
+def _findings(alike: Sequence[Remaining]) -> str:
+    """Findings of one kind, at one or several places, in a line."""
+    first = alike[0]
+    severity = f"{first.severity}, edge" if first.edge else first.severity
+    more = sum(each.runs for each in alike) - 1
+    others = f" and {_count(more, 'more run')}" if more > 0 else ""
+    where = f" ({first.run_id}{others})" if first.run_id else ""
+    return f"{first.code} ({severity}): {first.message}{where}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
 def _failed(report: RepairReport) -> list[str]:
     lines = [
         f"{_name(report)}: not repaired under {report.policy}: {report.broken} core comparisons "
         "lose tokens, and nothing was written"
     ]
-    if report.refusals:
-        lines += _refused(report.refusals[-1], "last attempt: ")
-    else:
+    failing = report.failing
+    if not report.refusals:
         lines.append(f"  no rung has a candidate for: {_kinds(report)}")
+    if failing is not None:
+        lines += _refused(failing, "last attempt: " if failing.rung else "the original ")
     return lines
 
 
 def _refused(refusal: Refusal, label: str = "") -> list[str]:
-    lines = [f"  {label}rung {refusal.rung} breaks {refusal.clause}: {refusal.message}"]
+    rung = f"rung {refusal.rung} " if refusal.rung else ""
+    lines = [f"  {label}{rung}breaks {refusal.clause}: {refusal.message}"]
     if refusal.conversation is not None:
         document = to_json(refusal.conversation, indent=None)
         if len(document) > _LONGEST_CONVERSATION:
             return [*lines, "  conversation: too long to show; --report has it"]
-        lines += ["  conversation that shows it (for --conversation):", f"  {document}"]
+        lines += [
+            "  conversation that shows it, on the next line (for check --conversation FILE):",
+            document,
+        ]
     return lines
 
 
 def _kinds(report: RepairReport) -> str:
     """The codes that are left, each with how often and one place."""
-    first: dict[str, Remaining] = {}
-    for each in report.remaining:
+    first: dict[str, Broken] = {}
+    for each in report.unrepaired:
         first.setdefault(each.code, each)
-    counts = Counter(each.code for each in report.remaining)
+    counts = Counter(each.code for each in report.unrepaired)
     kinds = [
         f"{code} ({counts[code]}x, as in {each.run_id}, request {each.turn})"
         for code, each in first.items()
-        if not (code == "TF102" and report.policy == "lossless")
     ]
     return ", ".join(kinds[:_MOST_KINDS]) or "what breaks"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -48,6 +49,35 @@ def patch(*args: str, stdin: str | bytes | None = None) -> Result:
     return CliRunner().invoke(templatefix, ["patch", *args, *quick], input=stdin)
 
 
+def checks(target: str, *args: str) -> Any:
+    """The report of ``check`` with the example's tokenizer and nothing else."""
+    args = (target, *args, "--tokenizer", str(EXAMPLE), "--output-format", "json")
+    (report,) = json.loads(CliRunner().invoke(templatefix, ["check", *args]).stdout)["reports"]
+    return report
+
+
+def losses(checked: Any) -> list[tuple[Any, ...]]:
+    """The TF1xx that a check shows, as far as the report of a patch tells of each."""
+    core = {run["id"] for run in checked["runs"] if run["core"]}
+    return [
+        (
+            each["code"],
+            each["severity"],
+            bool(each["run_ids"]) and core.isdisjoint(each["run_ids"]),
+            (each["run_ids"] or [None])[0],
+            each["turn"],
+            each["lost_tokens"],
+        )
+        for each in checked["findings"]
+        if each["code"].startswith("TF1")
+    ]
+
+
+def remaining(told: Any) -> tuple[Any, ...]:
+    names = ("code", "severity", "edge", "run_id", "turn", "lost_tokens")
+    return tuple(told[name] for name in names)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "chat_template.jinja"
@@ -73,16 +103,16 @@ def test_the_example_is_repaired_reported_and_then_left_alone(policy: str, tmp_p
     assert told["contract"]["examples"] >= 2
     assert told["core_breaks"]["before"] > 0
     assert any(each["saved_prefill_tokens"] > 0 for each in told["trades"])
-    left = {each["code"] for each in told["remaining"]}
-    assert len(told["remaining"]) == told["core_breaks"]["excluded_by_policy"]
+    left = {each["code"] for each in told["remaining"] if not each["edge"]}
+    excluded = told["core_breaks"]["excluded_by_policy"]
     last = ended.stderr.splitlines()[-1]
     if policy == "lossless":
         assert left == {"TF102"}
-        assert last.startswith(f"{len(told['remaining'])} core comparisons still lose tokens")
+        assert last.startswith(f"{excluded} core comparisons still lose tokens")
         assert f"--policy keep-reasoning --tokenizer {EXAMPLE} --out {out} --force" in last
     else:
-        assert left == set()
-        assert "still lose" not in last
+        assert (left, excluded) == (set(), 0)
+        assert "still lose tokens, which" not in last
 
     once = out.read_bytes()
     again = tmp_path / "again.jinja"
@@ -91,12 +121,12 @@ def test_the_example_is_repaired_reported_and_then_left_alone(policy: str, tmp_p
     assert "unchanged" in ended.stderr
     assert again.read_bytes() == once
 
-    (checked,) = api.check_target(
-        str(out), api.SourceOptions(tokenizer=str(EXAMPLE)), api.CheckOptions(max_examples=5)
-    )
-    assert checked.policy == policy
-    found = {each.code for each in checked.findings if each.severity != "info"}
-    assert not {code for code in found if code.startswith("TF1")}
+    checked = checks(str(out))
+    assert checked["policy"] == policy
+    assert losses(checked) == [remaining(each) for each in told["remaining"]]
+    core = {run["id"] for run in checked["runs"] if run["core"]}
+    graver = [each for each in checked["findings"] if each["severity"] != "info"]
+    assert not [f for f in graver if f["code"].startswith("TF1") and core & set(f["run_ids"])]
 
 
 def test_a_diff_is_printed_and_nothing_written(file: Path) -> None:
@@ -263,6 +293,117 @@ def test_what_is_excluded_is_said_even_of_an_unchanged_template(tmp_path: Path) 
     assert "--kwargs '{}'" in ended.stderr
 
 
+#: Prints past answers as they are not wanted by anybody: nothing but the last three messages.
+FORGETS = APPENDS.replace("in messages %", "in messages[-3:] %")
+
+
+def test_the_case_that_no_rung_mends_is_small_and_can_be_checked(tmp_path: Path) -> None:
+    file, out, report = tmp_path / "t.jinja", tmp_path / "out.jinja", tmp_path / "report.json"
+    file.write_text(FORGETS)
+    ended = patch(str(file), "--out", str(out), "--report", str(report))
+    assert (ended.exit_code, ended.stdout, out.exists()) == (1, "", False)
+    first, attempt, label, shown = ended.stderr.splitlines()
+    assert first.endswith("core comparisons lose tokens, and nothing was written")
+    assert "last attempt: rung 5 breaks C2: TF104 in conversation/default" in attempt
+    assert "--conversation" in label
+
+    told = json.loads(report.read_text())
+    assert (told["status"], told["patched_sha256"]) == ("failed", None)
+    failing = told["failing"]
+    assert (failing["rung"], failing["clause"]) == (5, "C2")
+    assert failing["conversation"] == json.loads(shown)
+    roles = [message["role"] for message in failing["conversation"]["messages"]]
+    assert roles == ["user", "assistant", "user", "assistant", "user"]
+    conversation = write(tmp_path / "conversation.json", shown)
+    assert checks(str(file), "--conversation", conversation)["verdict"] == "breaks"
+    assert {each["code"] for each in told["unrepaired"]} <= {
+        code for code, *_ in losses(checks(str(file)))
+    }
+
+
+def test_the_original_itself_is_the_case_where_no_rung_has_a_candidate(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("templatefix.patch.repair.LADDER", ())
+    ended = patch(str(file), "--diff")
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    _, candidates, attempt, _, shown = ended.stderr.splitlines()
+    assert "no rung has a candidate for: TF101 (" in candidates
+    assert "the original breaks C2: TF101 in conversation/default/faithful/raw" in attempt
+    assert len(json.loads(shown)["messages"]) == 3
+    conversation = write(file.with_name("conversation.json"), shown)
+    assert checks(str(file), "--conversation", conversation)["verdict"] == "breaks"
+
+
+def test_the_command_for_the_other_policy_repairs_the_rest(tmp_path: Path) -> None:
+    out = tmp_path / "out.jinja"
+    ended = patch(str(EXAMPLE), "--out", str(out))
+    *_, last = ended.stderr.splitlines()
+    count, words = int(last.split()[0]), last.partition(": ")[2]
+    assert count > 0
+    command, *rest = shlex.split(words)
+    assert command == "templatefix"
+    again = CliRunner().invoke(templatefix, [*rest, "--max-examples", "0"])
+    assert again.exit_code == 0
+    assert "which keep-reasoning leaves" not in again.stderr
+    assert "templatefix-policy: keep-reasoning" in out.read_text("utf-8")
+
+
+def test_what_a_change_of_the_mode_still_costs_is_said_in_words(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    ended = patch(str(EXAMPLE), "--diff", "--report", str(report))
+    words = "a client that changes enable_thinking between requests still loses tokens: "
+    assert ended.stderr.count(words) == 1
+    assert "a template is not told in which mode a past answer was written" in ended.stderr
+    told = json.loads(report.read_text("utf-8"))
+    switched = [each for each in told["remaining"] if each["mode_switch"]]
+    assert switched
+    assert all(each["edge"] and each["note"].startswith(words) for each in switched)
+
+
+def test_a_settings_file_counts_unless_the_command_line_says_otherwise(tmp_path: Path) -> None:
+    file, report = tmp_path / "t.jinja", tmp_path / "report.json"
+    file.write_text(DROPS_REASONING)
+    settings = tmp_path / "templatefix.toml"
+    settings.write_text(
+        f'policy = "keep-reasoning"\ntokenizer = "{EXAMPLE}"\nblock-size = 4\nquiet = true\n'
+        'seed = 7\nmax-examples = 3\nkwargs = {keep = true}\nfail-on = "error"\n'
+    )
+
+    def told(*args: str) -> Any:
+        asked = ["patch", str(file), "--diff", "--report", str(report), *args]
+        ended = CliRunner().invoke(templatefix, [*asked, "--max-examples", "2"])
+        assert ended.exit_code in (0, 1), ended.stderr
+        return json.loads(report.read_text("utf-8")), ended.stderr
+
+    found, said = told()
+    assert (found["policy"], found["block_size"]) == ("keep-reasoning", 4)
+    assert found["tokenizer"]["source"] == str(EXAMPLE / "tokenizer.json")
+    assert (found["contract"]["seed"], said) == (7, "")
+    overruled, said = told("--policy", "lossless", "--block-size", "8", "--seed", "1")
+    assert (overruled["policy"], overruled["block_size"]) == ("lossless", 8)
+    assert "which lossless leaves as they are" in said
+    isolated, _ = told("--isolated")
+    assert (isolated["policy"], isolated["block_size"]) == ("lossless", 16)
+    assert isolated["tokenizer"]["approximate"]
+    other = write(tmp_path / "other.toml", "block-size = 32\n")
+    assert told("--config", other)[0]["block_size"] == 32
+
+
+def test_what_is_left_is_counted_as_check_counts_it_under_the_same_settings(
+    tmp_path: Path,
+) -> None:
+    file, out, report = tmp_path / "t.jinja", tmp_path / "out.jinja", tmp_path / "report.json"
+    file.write_text((EXAMPLE / "chat_template.jinja").read_text("utf-8"))
+    (tmp_path / "templatefix.toml").write_text('search = false\npolicy = "keep-reasoning"\n')
+    asked = ["--policy", "lossless", "--out", str(out), "--report", str(report)]
+    ended = patch(str(file), *asked)
+    assert ended.exit_code == 0
+    told = json.loads(report.read_text("utf-8"))["remaining"]
+    assert losses(checks(str(out))) == [remaining(each) for each in told]
+    assert "check still shows TF102 (error): " in ended.stderr
+
+
 CONVERSATION = {"messages": [{"role": "user", "content": "\x1b[31mred\u202e"}]}
 REFUSALS = (
     Refusal(2, "C1", "a first one"),
@@ -282,12 +423,13 @@ def failing(monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
 def test_what_cannot_be_repaired_leaves_no_file(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(monkeypatch, refusals=REFUSALS)
+    failing(monkeypatch, refusals=REFUSALS, failing=REFUSALS[-1])
     out, report = file.with_name("out.jinja"), file.with_name("report.json")
     ended = patch(str(file), "--out", str(out), "--report", str(report))
     assert (ended.exit_code, ended.stdout) == (1, "")
     assert not out.exists()
     first, attempt, _, conversation = ended.stderr.splitlines()
+    assert json.loads(report.read_text())["failing"]["clause"] == "C2"
     assert "not repaired under lossless" in first
     assert "last attempt: rung 3 breaks C2" in attempt
     assert json.loads(conversation) == CONVERSATION
@@ -354,6 +496,9 @@ def write(path: Path, text: str) -> str:
         ("T --diff --reasoning-parser x", "no dialect for the reasoning parser 'x'"),
         ("T --diff --kwargs [1]", "not a JSON object"),
         ("T --diff --policy both", "policy"),
+        ("T --diff --config D/no.toml", "no.toml: cannot be read: no such file"),
+        ("T --diff --config D/x.toml --isolated", "exclude each other"),
+        ("D/strange/t.jinja --diff", "unknown key 'polisy' (did you mean 'policy'?)"),
         ("org/model --offline --in-place", "not in the local hub cache"),
     ],
 )
@@ -370,6 +515,8 @@ def test_what_a_user_can_cause_is_one_line_and_exit_2(
     write(tmp_path / "names.json", json.dumps({"chat_template": named}))
     write(tmp_path / "config.json", json.dumps({"chat_template": APPENDS}))
     write(tmp_path / "bare" / "chat_template.jinja", APPENDS)
+    write(tmp_path / "strange" / "t.jinja", APPENDS)
+    write(tmp_path / "strange" / "templatefix.toml", 'polisy = "lossless"')
     write(tmp_path / "bare" / "tokenizer_config.json", '{"eos_token": "<|im_end|>"}')
     spelled = [
         target + word[1:]

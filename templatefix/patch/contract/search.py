@@ -81,18 +81,19 @@ def _violation(exam: Exam, plan: Plan, clause: str | None = None) -> Violation |
     return None
 
 
-def _shrunk(exam: Exam, found: _Found) -> Violation:
+def smaller(
+    exam: Exam, scenario: Scenario, kwargs: Kwargs, broken: Violation, form: Form = "raw"
+) -> Violation:
     """What the smallest conversation breaks that breaks the same clause in the same way."""
-    smallest = found.what
+    smallest = broken
 
     def shows(scenario: Scenario) -> bool:
         nonlocal smallest
-        plan = _plan(scenario, found.kwargs, found.form)
-        hit = _violation(exam, plan, found.what.clause)
+        hit = _violation(exam, _plan(scenario, kwargs, form), broken.clause)
         smallest = hit or smallest
         return hit is not None
 
-    shrink(found.scenario, shows)
+    shrink(scenario, shows)
     return smallest
 
 
@@ -152,7 +153,7 @@ def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, 
             random=Random(seed),
         )
     except _Found as found:
-        return _shrunk(exam, found), len(hunt.tried)
+        return smaller(exam, found.scenario, found.kwargs, found.what, found.form), len(hunt.tried)
     except NoSuchExample:
         pass
     return None, len(hunt.tried)
