@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,9 @@ from templatefix.tokens import Encoder
 
 Kwargs = Mapping[str, Any]
 Tools = Sequence[Message] | None
+
+#: Messages and tools as JSON, kwargs as JSON, whether a generation prompt is wanted, and when.
+_Key = tuple[tuple[str, ...], tuple[str, ...], str, bool, datetime]
 
 #: Values that leave a kwarg as it is without it (vLLM 0.32: ``renderers/params.py``).
 _UNSET = (None, "auto")
@@ -38,7 +41,7 @@ class Server:
         self.renderer = renderer
         self.content_format: ContentFormat = content_format
         self.knows_developer = knows_developer
-        self._prompts: dict[object, str | Refused | Crashed] = {}
+        self._prompts: dict[_Key, str | Refused | Crashed] = {}
         # Conversations share their messages: each is looked at once, and kept with what came of
         # it, so that its identity stays its own.
         self._spelled: dict[int, tuple[object, str]] = {}
@@ -133,7 +136,7 @@ class Server:
 
     def _key(
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, generation_prompt: bool
-    ) -> tuple[object, ...]:
+    ) -> tuple[tuple[str, ...], tuple[str, ...], str, bool]:
         """What tells requests apart."""
         return (
             tuple(map(self._spelling, messages)),
@@ -141,6 +144,14 @@ class Server:
             json.dumps(dict(kwargs)),
             generation_prompt,
         )
+
+    def asked(self) -> Iterator[tuple[list[Message], Tools, Kwargs, bool, str | Refused | Crashed]]:
+        """Every request so far and what came of it, but for those at another time of day."""
+        for (messages, tools, kwargs, generation_prompt, clock), known in self._prompts.items():
+            if clock == PINNED_CLOCK:
+                shown = [json.loads(tool) for tool in tools] or None
+                told = [json.loads(message) for message in messages]
+                yield told, shown, json.loads(kwargs), generation_prompt, known
 
     def _spelling(self, message: Message) -> str:
         """The message as JSON. Nobody changes a message that has been sent."""

@@ -25,6 +25,9 @@ EMITS = ("jinja", "tokenizer-config")
     type=click.Choice(POLICIES),
     help="What the patch may change for the model (lossless).",
 )
+@click.option(
+    "--fix", metavar="CODES", multiple=True, help="Repair TF2xx findings too: TF202,TF203."
+)
 @click.option("--prefer-kwargs", is_flag=True, help="Print a server's flags where they suffice.")
 @click.option("--emit", type=click.Choice(EMITS), help="What to write (jinja).")
 @click.option("--report", metavar="FILE", help="Write what was done and proven, as JSON.")
@@ -65,7 +68,8 @@ def patch(ctx: click.Context, /, target: str, **options: Any) -> None:
     chat_template.json, a GGUF file, or - for a template on standard input.
 
     Under lossless the model sees the same information as before; under keep-reasoning it also
-    sees the reasoning of past answers that a client sends back.
+    sees the reasoning of past answers that a client sends back. Other faults of a template are
+    left as they are, unless --fix names their codes.
     """
     from templatefix.cli import patch_session
 
@@ -81,4 +85,8 @@ def patch(ctx: click.Context, /, target: str, **options: Any) -> None:
         raise click.UsageError("--in-place cannot write to standard input")
     if options["config"] and options["isolated"]:
         raise click.UsageError("--config and --isolated exclude each other")
+    try:
+        options["fix"] = patch_session.fixes(options["fix"])
+    except patch_session.Unfixable as unfixable:
+        raise click.UsageError(str(unfixable)) from None
     ctx.exit(patch_session.run(patch_session.asked(target, options, given)))

@@ -6,7 +6,7 @@ import io
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from templatefix.cli.progress import progress
 from templatefix.cli.versions import library_versions
 from templatefix.findings.repair import RepairReport
 from templatefix.patch.edits import unified_diff
+from templatefix.patch.fixes import Unfixable, codes
 from templatefix.patch.repair import PatchOptions
 from templatefix.policy import POLICIES
 from templatefix.render import PINNED_CLOCK, JinjaRenderer
@@ -35,6 +36,8 @@ from templatefix.settings import Settings
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.source.options import STDIN
 from templatefix.source.reading import MAX_BYTES
+
+__all__ = ["Asked", "Unfixable", "asked", "fixes", "run"]
 
 DONE, NOT_DONE = 0, 1
 
@@ -73,6 +76,7 @@ class Asked:
     report: str | None
     connector: str
     max_examples: int
+    fix: tuple[str, ...]
     settings: Settings
     given: Mapping[str, Any]
     afterwards: api.CheckOptions
@@ -117,6 +121,14 @@ def asked(target: str, options: Mapping[str, Any], given: Mapping[str, Any]) -> 
         afterwards=afterwards,
         **{name: options[name] for name in own},
     )
+
+
+def fixes(given: Sequence[str]) -> tuple[str, ...]:
+    """The codes of ``--fix``, which may hold several. Raises :class:`Unfixable`."""
+    named = [code.strip() for each in given for code in each.split(",")]
+    if not all(named):
+        raise Unfixable("give --fix codes, separated by commas: TF202,TF203")
+    return codes(named)
 
 
 def run(asked: Asked) -> int:
@@ -197,6 +209,7 @@ def _options(asked: Asked) -> PatchOptions:
         reasoning_parser=settings.reasoning_parser,
         tool_call_parser=settings.tool_call_parser,
         afterwards=asked.afterwards,
+        fix=asked.fix,
     )
 
 
@@ -258,6 +271,7 @@ def _again(asked: Asked) -> str:
         if value is not None:
             spelled = json.dumps(value) if name == "kwargs" else str(value)
             words += ["--" + name.replace("_", "-"), spelled]
+    words += ["--fix", ",".join(asked.fix)] if asked.fix else []
     for flag, wanted in (
         ("--offline", asked.given.get("offline")),
         ("--isolated", asked.given.get("isolated")),

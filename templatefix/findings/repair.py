@@ -69,6 +69,26 @@ class Remaining:
 
 
 @dataclass(frozen=True)
+class FixOutcome:
+    """A code that was to be fixed, and what came of it.
+
+    ``changes`` say what was done (nothing where the code did not show), ``tried`` counts the inputs
+    that had to be rendered as before, ``left`` is what is still found where there was no fix.
+    """
+
+    code: str
+    changes: tuple[str, ...]
+    tried: int
+    left: str = ""
+
+    @property
+    def status(self) -> Literal["fixed", "not-shown", "not-found"]:
+        if self.left:
+            return "not-found"
+        return "fixed" if self.changes else "not-shown"
+
+
+@dataclass(frozen=True)
 class Trade:
     """What the repaired template costs and saves in one mode, over all its core runs.
 
@@ -135,6 +155,7 @@ class RepairReport:
     remaining: tuple[Remaining, ...] = ()
     unrepaired: tuple[Broken, ...] = ()
     failing: Refusal | None = None
+    fixes: tuple[FixOutcome, ...] = ()
     trades: tuple[Trade, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     render_cost: RenderCost | None = None

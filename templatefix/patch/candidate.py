@@ -11,8 +11,9 @@ from templatefix.patch.edits import Edit
 class Candidate:
     """A template's new text and how it came about.
 
-    ``rung`` is the step of the ladder (1 to 5), ``edits`` the changes to the original's source
-    (none for a fold, which wraps it), ``notes`` one sentence each on what was changed and why.
+    ``rung`` is the step of the ladder (1 to 5; 0 where nothing was made but fixes that were asked
+    for), ``edits`` the changes to the original's source (none for a fold, which wraps it),
+    ``notes`` one sentence each on what was changed and why.
     ``kwargs`` are the defaults that rung 1 bakes in.
     """
 

@@ -55,13 +55,8 @@ def with_header(candidate: Candidate, original_sha256: str, policy: str) -> str:
     A newline right after a comment is removed by ``trim_blocks``, so that what follows starts
     as it did.
     """
-    why = (
-        "so that history is rendered as the model wrote it, and the KV cache of the last answer "
-        "can be reused"
-    )
     lines = [
-        f"Patched by templatefix {__version__}, rung {candidate.rung}:",
-        *textwrap.wrap(f"{_RUNGS[candidate.rung]}, {why}.", 96),
+        *_title(candidate),
         *(
             line
             for note in candidate.notes
@@ -71,6 +66,20 @@ def with_header(candidate: Candidate, original_sha256: str, policy: str) -> str:
         HEADER.format(policy=policy),
     ]
     return "{#\n" + "\n".join(f"  {line}" for line in lines) + "\n#}\n" + candidate.text
+
+
+def _title(candidate: Candidate) -> list[str]:
+    """What was done; a candidate without a rung has nothing but fixes, which its notes name."""
+    if not candidate.rung:
+        return [f"Patched by templatefix {__version__}:"]
+    why = (
+        "so that history is rendered as the model wrote it, and the KV cache of the last answer "
+        "can be reused"
+    )
+    return [
+        f"Patched by templatefix {__version__}, rung {candidate.rung}:",
+        *textwrap.wrap(f"{_RUNGS[candidate.rung]}, {why}.", 96),
+    ]
 
 
 def _plain(note: str) -> str:

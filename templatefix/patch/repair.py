@@ -19,14 +19,17 @@ from templatefix.check.subject import Subject, prepare
 from templatefix.dialect.author import Unspoken
 from templatefix.patch.bench import Bench, Trial
 from templatefix.patch.candidate import Candidate
-from templatefix.patch.contract import Proof, Violation, c2, c6, verify
+from templatefix.patch.contract import ClauseResult, Proof, Violation, c2, c6, verify
 from templatefix.patch.contract.exam import Exam
 from templatefix.patch.contract.search import smaller
+from templatefix.patch.fixes import Mended, Mending, mend
+from templatefix.patch.fixes.ground import survey
 from templatefix.patch.header import changed_lines, with_header
 from templatefix.patch.ladder import climb, fold, kwarg, rebuild
 from templatefix.render import Crashed, Refused, SyntaxFault
 from templatefix.replay.run import Plan
 from templatefix.source.template import ChatTemplate
+from templatefix.syntax import parse
 
 Status = Literal["unchanged", "patched", "failed"]
 
@@ -52,7 +55,8 @@ LADDER: tuple[tuple[int, Rung], ...] = (
 class PatchOptions:
     """What a patch is asked for; see the command line for each.
 
-    ``afterwards`` is the check that the outcome is shown to, if not a plain one.
+    ``afterwards`` is the check that the outcome is shown to, if not a plain one. ``fix`` are codes
+    of TF2xx that are to be repaired as well.
     """
 
     policy: str = "lossless"
@@ -63,6 +67,7 @@ class PatchOptions:
     reasoning_parser: str | None = None
     tool_call_parser: str | None = None
     afterwards: CheckOptions | None = None
+    fix: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,8 @@ class Patched:
     ``text`` is the template to write: the original's own when ``status`` is ``unchanged``, None
     when it is ``failed``. ``excluded`` counts the core comparisons that still break because the
     policy leaves them alone, ``broken`` those that broke before within its scope. ``failing`` is
-    what the last attempt of a failed repair came to grief over, by a small conversation.
+    what the last attempt of a failed repair came to grief over, by a small conversation. ``fixes``
+    are what came of the codes that were to be fixed: what breaks is counted with them made.
     """
 
     template: ChatTemplate
@@ -94,6 +100,7 @@ class Patched:
     excluded: int
     attempts: tuple[Attempt, ...] = ()
     failing: Attempt | None = None
+    fixes: tuple[Mending, ...] = ()
 
 
 def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
@@ -107,48 +114,69 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
         reasoning_parser=options.reasoning_parser,
         tool_call_parser=options.tool_call_parser,
     )
-    subject = prepare(template, asked)
+    mended = mend(template, options.fix, asked) if options.fix else Mended(template.text, ())
+    subject = prepare(replace(template, text=mended.text), asked)
     bench = Bench(subject, modes_of(subject, asked), options.policy, options.block_size)
+    if mended.failed:
+        return _outcome(template, options, "failed", mended)
     broken = len(bench.original.failures)
-    if not broken:
-        excluded = _excluded(bench, bench.original)
-        return Patched(
-            template, options.policy, "unchanged", template.text, None, None, 0, excluded
-        )
     attempts: list[Attempt] = []
+    found: tuple[Candidate, Proof | None] | None
+    if not broken and mended.changed:
+        found = Candidate(subject.parsed.text, 0, ()), None
+    elif not broken:
+        excluded = _excluded(bench, bench.original)
+        unchanged = _outcome(template, options, "unchanged", mended)
+        return replace(unchanged, text=template.text, excluded=excluded)
+    else:
+        found = _climb(bench, options, asked, attempts)
+    if found is None:
+        failed = _outcome(template, options, "failed", mended)
+        return replace(
+            failed,
+            broken=broken,
+            excluded=_excluded(bench, bench.original),
+            attempts=tuple(attempts),
+            failing=_failing(bench, attempts),
+        )
+    candidate, proof = found
+    candidate = _noted(candidate, mended, parse(template.text).text)
+    return replace(
+        _outcome(template, options, "patched", mended),
+        text=with_header(candidate, sha256(template.text), options.policy),
+        candidate=candidate,
+        proof=proof,
+        broken=broken,
+        excluded=_excluded(bench, bench.trial(candidate.text)),
+        attempts=tuple(attempts),
+    )
+
+
+def _outcome(
+    template: ChatTemplate, options: PatchOptions, status: Status, mended: Mended
+) -> Patched:
+    return Patched(template, options.policy, status, None, None, None, 0, 0, fixes=mended.mendings)
+
+
+def _climb(
+    bench: Bench, options: PatchOptions, asked: CheckOptions, attempts: list[Attempt]
+) -> tuple[Candidate, Proof] | None:
     for _, rung in LADDER:
         found = _first_that_holds(bench, rung, options, asked, attempts)
         if found is not None:
-            candidate, proof = found
-            if not candidate.notes and candidate.rung < 5:
-                notes = changed_lines(subject.parsed.text, candidate.text)
-                candidate = replace(candidate, notes=notes)
-            text = with_header(candidate, sha256(template.text), options.policy)
-            excluded = _excluded(bench, bench.trial(candidate.text))
-            return Patched(
-                template,
-                options.policy,
-                "patched",
-                text,
-                candidate,
-                proof,
-                broken,
-                excluded,
-                tuple(attempts),
-            )
-    excluded = _excluded(bench, bench.original)
-    return Patched(
-        template,
-        options.policy,
-        "failed",
-        None,
-        None,
-        None,
-        broken,
-        excluded,
-        tuple(attempts),
-        _failing(bench, attempts),
-    )
+            return found
+    return None
+
+
+def _noted(candidate: Candidate, mended: Mended, original: str) -> Candidate:
+    """The candidate with notes on what was fixed, and on every line that differs now."""
+    fixed = tuple(f"{each.code}: {words}" for each in mended.mendings for words in each.words)
+    notes = candidate.notes
+    if candidate.rung < 5 and (fixed or not notes):
+        notes = (*notes, *changed_lines(original, candidate.text))
+    # A server's flags would not bring what was fixed.
+    kwargs = () if fixed else candidate.kwargs
+    return replace(candidate, notes=(*fixed, *notes), kwargs=kwargs)
 
 
 def _failing(bench: Bench, attempts: list[Attempt]) -> Attempt:
@@ -215,6 +243,11 @@ def _prove(bench: Bench, candidate: Candidate, options: PatchOptions, asked: Che
     if not proof.passed:
         return proof
     subject = _subject(bench.subject, candidate.text, asked)
+    for code in options.fix:
+        if survey(subject.template, asked).shown(code):
+            return proof.including(
+                ClauseResult("C6", False, 1, Violation("C6", f"it would show {code} again"))
+            )
     return proof.including(
         c6(Bench(subject, modes_of(subject, asked), options.policy, options.block_size))
     )

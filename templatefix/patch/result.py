@@ -13,6 +13,7 @@ from templatefix.check.subject import prepare
 from templatefix.findings.repair import (
     Broken,
     ClauseOutcome,
+    FixOutcome,
     Refusal,
     RepairReport,
     Trade,
@@ -49,7 +50,7 @@ def report_of(patched: Patched, options: PatchOptions) -> RepairReport:
         patched_sha256=None if text is None else sha256(text),
         tokenizer_source=encoder.source,
         tokenizer_approximate=encoder.approximate,
-        rung=candidate.rung if candidate else None,
+        rung=(candidate.rung or None) if candidate else None,
         changes=candidate.notes if candidate else (),
         flag_kwargs=dict(candidate.kwargs) if candidate and candidate.kwargs else None,
         clauses=tuple(
@@ -70,6 +71,9 @@ def report_of(patched: Patched, options: PatchOptions) -> RepairReport:
             )
             for failure in (before.failures if patched.status == "failed" else ())
             if patched.policy != "lossless" or failure.code != "TF102"
+        ),
+        fixes=tuple(
+            FixOutcome(each.code, each.words, each.tried, each.left) for each in patched.fixes
         ),
         failing=_refusal(patched.failing) if patched.failing else None,
         trades=tuple(trades(before, after)) if patched.status == "patched" else (),

@@ -39,6 +39,16 @@ def patch_json(report: RepairReport, edition: Edition, versions: Mapping[str, st
         "rung": report.rung,
         "changes": list(report.changes),
         "kwargs": report.flag_kwargs,
+        "fixes": [
+            {
+                "code": each.code,
+                "status": each.status,
+                "changes": list(each.changes),
+                "inputs_tried": each.tried,
+                "left": each.left,
+            }
+            for each in report.fixes
+        ],
         "contract": {
             "clauses": [
                 {

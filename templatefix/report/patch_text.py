@@ -71,11 +71,15 @@ def _name(report: RepairReport) -> str:
 def _success(report: RepairReport, delivery: Delivery) -> list[str]:
     if report.status == "unchanged":
         lines = [f"{_name(report)}: unchanged: under {report.policy} there is nothing to repair"]
+        lines += _fixes(report)
+    elif report.rung is None:
+        lines = [f"{_name(report)}: fixed; under {report.policy} there is nothing else to repair"]
+        lines += _changes(report)
     else:
-        rung = f"rung {report.rung}: {_RUNGS.get(report.rung or 0, 'edited')}"
+        rung = f"rung {report.rung}: {_RUNGS.get(report.rung, 'edited')}"
         lines = [
             f"{_name(report)}: repaired under {report.policy} ({rung})",
-            *(f"  {change}" for change in report.changes),
+            *_changes(report),
             f"  {report.broken} core comparisons lost tokens before, none of them does now",
             f"  proof: {_proof(report)}",
             *_trades(report),
@@ -90,6 +94,20 @@ def _success(report: RepairReport, delivery: Delivery) -> list[str]:
         # A script is copied as it stands: it is not indented.
         lines += ["  serve it:", first, *more] if more else [f"  serve it: {first}"]
     return [*lines, *delivery.warned.splitlines()]
+
+
+def _changes(report: RepairReport) -> list[str]:
+    return [*(f"  {change}" for change in report.changes), *_fixes(report)]
+
+
+def _fixes(report: RepairReport) -> list[str]:
+    """What came of the codes that were to be fixed; what was changed is told by the changes."""
+    words = {
+        "fixed": "{0.code} is fixed: of {0.tried} inputs, only those change that it is about",
+        "not-shown": "{0.code}: nothing to fix, no conversation that was tried shows it",
+        "not-found": "{0.code}: no change was found that keeps everything else: {0.left}",
+    }
+    return [f"  {words[each.status].format(each)}" for each in report.fixes]
 
 
 def _proof(report: RepairReport) -> str:
@@ -155,6 +173,10 @@ def _count(number: int, what: str) -> str:
 
 
 def _failed(report: RepairReport) -> list[str]:
+    unfixed = [each.code for each in report.fixes if each.status == "not-found"]
+    if unfixed:
+        head = f"{_name(report)}: not fixed: {', '.join(unfixed)}; nothing was written"
+        return [head, *_fixes(report)]
     lines = [
         f"{_name(report)}: not repaired under {report.policy}: {report.broken} core comparisons "
         "lose tokens, and nothing was written"

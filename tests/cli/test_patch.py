@@ -404,6 +404,58 @@ def test_what_is_left_is_counted_as_check_counts_it_under_the_same_settings(
     assert "check still shows TF102 (error): " in ended.stderr
 
 
+#: Crashes on every call of a tool: its arguments are no text.
+CRASHES = (
+    "{%- for message in messages %}"
+    "{{- '<|im_start|>' + message.role + '\\n' + message.content }}"
+    "{%- for call in message.tool_calls or [] %}"
+    "{{- '<call>' + call.function.name + call.function.arguments + '</call>' }}{%- endfor %}"
+    "{{- '<|im_end|>\\n' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}"
+)
+
+
+def test_other_faults_are_fixed_when_they_are_asked_for(tmp_path: Path) -> None:
+    file, out, report = tmp_path / "t.jinja", tmp_path / "out.jinja", tmp_path / "report.json"
+    file.write_text(CRASHES)
+    asked = [str(file), "--out", str(out), "--report", str(report), "--force"]
+    assert patch(*asked).exit_code == 0
+    assert out.read_text() == CRASHES
+    assert "TF203" in {each["code"] for each in checks(str(out))["findings"]}
+    assert json.loads(report.read_text())["fixes"] == []
+
+    ended = patch(*asked, "--fix", "TF203,TF204", "--fix", "TF202", "--prefer-kwargs")
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert "TF203: `call.function.arguments` may be no text" in ended.stderr
+    assert "TF204: nothing to fix" in ended.stderr
+    fixed = out.read_text()
+    assert "- TF203: `call.function.arguments` may be no text" in fixed
+    assert fixed.count("\n") == CRASHES.count("\n") + fixed.partition("#}")[0].count("\n") + 1
+    assert "TF203" not in {each["code"] for each in checks(str(out))["findings"]}
+    told = json.loads(report.read_text())
+    assert {each["code"]: each["status"] for each in told["fixes"]} == {
+        "TF202": "not-shown",
+        "TF203": "fixed",
+        "TF204": "not-shown",
+    }
+    assert (told["status"], told["rung"], told["kwargs"]) == ("patched", None, None)
+
+    again = tmp_path / "again.jinja"
+    assert patch(str(out), "--fix", "TF203", "--out", str(again)).exit_code == 0
+    assert again.read_text() == fixed
+
+
+def test_a_fix_that_was_not_found_is_said_and_nothing_written(tmp_path: Path) -> None:
+    file, out, report = tmp_path / "t.jinja", tmp_path / "out.jinja", tmp_path / "report.json"
+    file.write_text(APPENDS + "{{ footer() }}")
+    ended = patch(str(file), "--fix", "TF205", "--out", str(out), "--report", str(report))
+    assert (ended.exit_code, ended.stdout, out.exists()) == (1, "", False)
+    assert f"{file}: not fixed: TF205; nothing was written" in ended.stderr
+    (fix,) = json.loads(report.read_text())["fixes"]
+    assert (fix["code"], fix["status"]) == ("TF205", "not-found")
+    assert "footer" in fix["left"]
+
+
 CONVERSATION = {"messages": [{"role": "user", "content": "\x1b[31mred\u202e"}]}
 REFUSALS = (
     Refusal(2, "C1", "a first one"),
@@ -496,6 +548,10 @@ def write(path: Path, text: str) -> str:
         ("T --diff --reasoning-parser x", "no dialect for the reasoning parser 'x'"),
         ("T --diff --kwargs [1]", "not a JSON object"),
         ("T --diff --policy both", "policy"),
+        ("T --diff --fix TF206", "TF206 has no fix: the template's author refuses"),
+        ("T --diff --fix TF203,TF102", "TF102 has no fix: losses of reuse are repaired without"),
+        ("T --diff --fix TF203 --fix TF999", "no rule has the code 'TF999'; can be fixed: TF201"),
+        ("T --diff --fix ,", "give --fix codes, separated by commas"),
         ("T --diff --config D/no.toml", "no.toml: cannot be read: no such file"),
         ("T --diff --config D/x.toml --isolated", "exclude each other"),
         ("D/strange/t.jinja --diff", "unknown key 'polisy' (did you mean 'policy'?)"),
@@ -520,7 +576,7 @@ def test_what_a_user_can_cause_is_one_line_and_exit_2(
     write(tmp_path / "bare" / "tokenizer_config.json", '{"eos_token": "<|im_end|>"}')
     spelled = [
         target + word[1:]
-        if word[0] == "T"
+        if word == "T" or word.startswith("T/")
         else str(tmp_path) + word[1:]
         if word[0] == "D"
         else word

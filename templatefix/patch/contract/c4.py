@@ -15,7 +15,7 @@ from templatefix.patch.contract.proof import ClauseResult, Violation
 from templatefix.render import RenderRequest
 from templatefix.replay.run import Plan
 
-_Render = Callable[[Server, Input], str]
+Render = Callable[[Server, Input], str]
 
 
 def check(exam: Exam) -> ClauseResult:
@@ -54,24 +54,24 @@ def _asked(plan: Plan) -> Mapping[str, Any]:
     return given(messages, plan.scenario.tools, plan.kwargs)
 
 
-def _inputs(exam: Exam) -> Iterator[tuple[Input, _Render]]:
+def _inputs(exam: Exam) -> Iterator[tuple[Input, Render]]:
     for kwargs in exam.bench.modes.sweep:
-        yield from ((one, _served) for one in openings(kwargs))
-        yield from ((one, _handed_on) for one in odd(kwargs))
+        yield from ((one, served) for one in openings(kwargs))
+        yield from ((one, handed_on) for one in odd(kwargs))
 
 
-def _rendered(render: _Render, server: Server, one: Input) -> Outcome:
+def _rendered(render: Render, server: Server, one: Input) -> Outcome:
     return outcome(lambda: render(server, one))
 
 
-def _served(server: Server, one: Input) -> str:
+def served(server: Server, one: Input) -> str:
     """As vLLM prepares it."""
     return server.prompt(
         one.messages, one.tools, one.kwargs, generation_prompt=one.generation_prompt
     )
 
 
-def _handed_on(server: Server, one: Input) -> str:
+def handed_on(server: Server, one: Input) -> str:
     """As transformers hands it on: vLLM would refuse some of these, or fill them in."""
     request = RenderRequest(one.messages, one.tools, one.generation_prompt, one.kwargs)
     return server.renderer.render(request)

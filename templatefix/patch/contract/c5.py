@@ -33,9 +33,9 @@ def check(exam: Exam) -> ClauseResult:
 def judge(exam: Exam, walk: Walk) -> str | None:
     """What the original printed in some request of a conversation and the candidate does not."""
     for number, (before, after) in enumerate(walk.steps, start=1):
-        gone = _gone(before.messages, before.prompt, after.prompt)
-        if gone is not None:
-            return f"request {number} of {walk.plan.id} no longer prints {gone}"
+        lacking = gone(before.messages, before.prompt, after.prompt)
+        if lacking is not None:
+            return f"request {number} of {walk.plan.id} no longer prints {lacking}"
     before, after = walk.before.requests[-1], walk.after.requests[-1]
     found = lost(after.messages, after.prompt)
     if found is not None and lost(before.messages, before.prompt) is None:
@@ -52,19 +52,19 @@ def _retained(exam: Exam, walk: Walk) -> str | None:
             continue
         if kwargs in exam.bench.kwargs:
             continue
-        gone = _between(exam, messages, walk.before.tools, kwargs)
-        if gone is not None:
-            return f"with {json.dumps(dict(kwargs))}, {walk.plan.id} no longer prints {gone}"
+        lacking = _between(exam, messages, walk.before.tools, kwargs)
+        if lacking is not None:
+            return f"with {json.dumps(dict(kwargs))}, {walk.plan.id} no longer prints {lacking}"
     return None
 
 
 def _between(exam: Exam, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> str | None:
     before = outcome(lambda: exam.original.prompt(messages, tools, kwargs)).text
     after = outcome(lambda: exam.server.prompt(messages, tools, kwargs)).text
-    return None if before is None or after is None else _gone(messages, before, after)
+    return None if before is None or after is None else gone(messages, before, after)
 
 
-def _gone(messages: Sequence[Message], before: str, after: str) -> str | None:
+def gone(messages: Sequence[Message], before: str, after: str) -> str | None:
     """A piece of the messages that one prompt shows more often than another."""
     if before == after:
         return None
