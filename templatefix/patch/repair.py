@@ -114,7 +114,9 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
         reasoning_parser=options.reasoning_parser,
         tool_call_parser=options.tool_call_parser,
     )
-    mended = mend(template, options.fix, asked) if options.fix else Mended(template.text, ())
+    mended = Mended(template.text, ())
+    if options.fix:
+        mended = mend(template, options.fix, options.afterwards or asked)
     subject = prepare(replace(template, text=mended.text), asked)
     bench = Bench(subject, modes_of(subject, asked), options.policy, options.block_size)
     if mended.failed:
@@ -243,11 +245,12 @@ def _prove(bench: Bench, candidate: Candidate, options: PatchOptions, asked: Che
     if not proof.passed:
         return proof
     subject = _subject(bench.subject, candidate.text, asked)
-    for code in options.fix:
-        if survey(subject.template, asked).shown(code):
-            return proof.including(
-                ClauseResult("C6", False, 1, Violation("C6", f"it would show {code} again"))
-            )
+    if options.fix:
+        shown = survey(subject.template, options.afterwards or asked).findings
+        for finding in shown:
+            if finding.code in options.fix:
+                again = Violation("C6", f"it shows {finding.code} again: {finding.message}")
+                return proof.including(ClauseResult("C6", False, 1, again))
     return proof.including(
         c6(Bench(subject, modes_of(subject, asked), options.policy, options.block_size))
     )

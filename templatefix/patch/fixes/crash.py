@@ -18,6 +18,9 @@ from templatefix.syntax import Template
 #: What stands for a value that is not there, by what is done with it.
 _TEXT, _LIST, _MAPPING = "''", "[]", "{}"
 
+#: Failing requests that every guard is tried on.
+SAMPLE = 6
+
 _PARTS = "{0} if {0} is string else {0} | map(attribute='text') | join"
 _JSON = "{0} if {0} is string else {0} | tojson"
 
@@ -53,10 +56,10 @@ def _worth(ground: Ground, proposal: Proposal, same: list[Case]) -> int | None:
     except SyntaxFault:
         return None
     losing = 0
-    for case in same:
+    for case in same[:SAMPLE]:
         after, line = again(case, server)
-        if after.crash is not None and (after.crash, line) == (case.outcome.crash, case.line):
-            return None
+        if after.crash is not None and (line is None or line <= (case.line or 0)):
+            return None  # the guard has led to nothing but another error
         if after.text is None:
             # It fails elsewhere now, or refuses: the next step's business.
             losing += 1

@@ -9,9 +9,11 @@ from functools import cached_property
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Server
 from templatefix.check import CheckOptions, Subject, prepare
+from templatefix.check.breaks import classified
 from templatefix.check.notes import Notes
 from templatefix.check.prompts import of_names, of_prompt
 from templatefix.check.runs import make_run, modes_of, plans
+from templatefix.check.search import search
 from templatefix.findings.blame import Witness
 from templatefix.findings.finding import Finding
 from templatefix.patch.contract.c4 import Render, handed_on, served
@@ -121,7 +123,7 @@ class Ground:
 
 
 def survey(template: ChatTemplate, options: CheckOptions) -> Ground:
-    """Drive a template through the runs of a check.
+    """Drive a template through the runs of a check and, as ``options`` say, its search.
 
     Raises ``Unparsable``, ``SyntaxFault`` or ``TargetError``.
     """
@@ -130,6 +132,18 @@ def survey(template: ChatTemplate, options: CheckOptions) -> Ground:
     notes = Notes()
     for one in plans(subject, modes, options, None, notes):
         make_run(one, subject, options.block_size, notes)
+    if options.max_examples > 0:
+        # For the crashes that it adds to the notes, and for the prompts that it asks for.
+        search(
+            subject,
+            modes,
+            classified(notes.runs, subject),
+            notes,
+            policy="keep-reasoning",
+            block_size=options.block_size,
+            max_examples=options.max_examples,
+            seed=options.seed,
+        )
     found = (*notes.findings, *of_prompt(subject, notes), *of_names(subject, options))
     return Ground(subject, modes, found)
 

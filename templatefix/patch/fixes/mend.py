@@ -21,7 +21,7 @@ from templatefix.syntax import Unparsable
 
 #: Changes that one code may take, proposals looked at for each, and those of them that are driven
 #: through all the runs of a check.
-STEPS, PROPOSALS, SURVEYS = 8, 400, 6
+STEPS, PROPOSALS, SURVEYS = 8, 60, 4
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,18 @@ def leave(ground: Ground, case: Case, after: Outcome) -> bool:
     before, messages = case.outcome.text, case.input.messages
     if case.render is handed_on and after.crash is not None:
         return any(_is_at_stake(ground, message) for message in messages)
-    if before is None or after.text is None or lost(messages, before) is None:
+    found = None if before is None else lost(messages, before)
+    if before is None or after.text is None or found is None:
         return False
-    return gone(messages, before, after.text) is None
+    if gone(messages, before, after.text) is not None:
+        return False
+    # An answer that is printed is ended already: what it gains must not end it once more.
+    answers = messages[found[0]].get("role") == "assistant"
+    return not answers or _stops(ground, before) == _stops(ground, after.text)
+
+
+def _stops(ground: Ground, prompt: str) -> list[int]:
+    return [prompt.count(stop) for stop in ground.subject.author.stops]
 
 
 def _is_at_stake(ground: Ground, message: Message) -> bool:
