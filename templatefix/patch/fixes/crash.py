@@ -58,7 +58,7 @@ def _worth(ground: Ground, proposal: Proposal, same: list[Case]) -> int | None:
     losing = 0
     for case in same[:SAMPLE]:
         after, line = again(case, server)
-        if after.crash is not None and (line is None or line <= (case.line or 0)):
+        if after.crash is not None and (line in (None, case.line) or _is_endless(after.crash)):
             return None  # the guard has led to nothing but another error
         if after.text is None:
             # It fails elsewhere now, or refuses: the next step's business.
@@ -66,6 +66,11 @@ def _worth(ground: Ground, proposal: Proposal, same: list[Case]) -> int | None:
         elif lost(case.input.messages, after.text) is not None:
             losing += 1
     return losing
+
+
+def _is_endless(crash: str) -> bool:
+    """Whether a macro calls itself for ever now, on a value that stands for nothing."""
+    return crash.startswith("RecursionError")
 
 
 def again(case: Case, server: Server) -> tuple[Outcome, int | None]:
