@@ -602,7 +602,10 @@ def test_a_signal_leaves_no_partial_file(number: int, code: int, place: str, fil
         "import os, sys, time\n"
         "from templatefix import api\n"
         "from templatefix.cli import main\n"
+        "replace = os.replace\n"
         "def wait(*args):\n"
+        "    if 'charmap' in str(args[-1]):\n"  # Hypothesis keeps a file of its own
+        "        return replace(*args)\n"
         "    sys.stderr.write('started\\n')\n"
         "    sys.stderr.flush()\n"
         "    time.sleep(60)\n"
