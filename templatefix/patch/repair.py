@@ -76,7 +76,7 @@ class Attempt:
 
     rung: int | None
     violation: Violation
-    text: str
+    text: str = ""
 
 
 @dataclass(frozen=True)
