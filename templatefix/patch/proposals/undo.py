@@ -103,6 +103,8 @@ def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
                 yield (Edit(span.start, span.end, untrimmed), edit)
             if _calls_a_macro(receiver):
                 continue  # an exact cut names it three times
+            for edit in _with_own_newlines(scene, node, kept, variable):
+                yield (Edit(span.start, span.end, kept), edit)
             for own in _exactly(scene, kept, variable):
                 yield (Edit(span.start, span.end, f"({own})"),)
                 yield (Edit(span.start, span.end, f"(({own}) if {answers} else {source})"),)
@@ -120,7 +122,10 @@ def _fields(scene: Scene) -> Iterator[tuple[Edit, ...]]:
             if variable is None or span in seen or not _follows_newline(scene, node):
                 continue
             seen.add(span)
-            for own in _exactly(scene, scene.template.text[slice(*span)], variable):
+            source = scene.template.text[slice(*span)]
+            for edit in _with_own_newlines(scene, node, source, variable):
+                yield (edit,)
+            for own in _exactly(scene, source, variable):
                 yield (Edit(span.start, span.end, f"({own})"),)
 
 
@@ -128,6 +133,12 @@ def _follows_newline(scene: Scene, node: nodes.Node) -> bool:
     """Whether a field stands in a chain right after a literal that ends in a newline."""
     if not isinstance(node, (nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Filter)):
         return False
+    before = _literal_before(scene, node)
+    return before is not None and before.value.endswith("\n")
+
+
+def _literal_before(scene: Scene, node: nodes.Node) -> nodes.Const | None:
+    """The literal right before a node in a chain of printed text."""
     parent = scene.template.parents[id(node)].parent
     before: nodes.Node | None = None
     if isinstance(parent, nodes.Add) and parent.right is node:
@@ -135,11 +146,42 @@ def _follows_newline(scene: Scene, node: nodes.Node) -> bool:
     elif isinstance(parent, nodes.Concat):
         at = next(i for i, each in enumerate(parent.nodes) if each is node)
         before = parent.nodes[at - 1] if at else None
-    return (
-        isinstance(before, nodes.Const)
-        and isinstance(before.value, str)
-        and before.value.endswith("\n")
-    )
+    return before if isinstance(before, nodes.Const) and isinstance(before.value, str) else None
+
+
+def _with_own_newlines(
+    scene: Scene, node: nodes.Node, kept: str, variable: str
+) -> Iterator[Edit]:
+    """The newlines before content from the content itself, where a parser has left them in it.
+
+    However many the model wrote, then: the layout's own are for content that lost them.
+    """
+    written, answer = scene.written, scene.answered.answer
+    before = _literal_before(scene, node)
+    if written is None or answer is None or before is None:
+        return
+    if written.content is None or (
+        written.reasoning is not None and scene.at <= scene.base + written.reasoning[1]
+    ):
+        return
+    gap, _ = _around(written.text[slice(*written.content)], answer.content)
+    if gap.strip("\n") or not gap or not before.value.endswith(gap):
+        return
+    span = scene.template.span(before)
+    own = f"{_chained(kept)}.startswith('\\n')"
+    literals = [literal(before.value[: -len(gap)])] if before.value != gap else []
+    layout = f"('' if {variable}.reasoning_content and {own} else {literal(gap)})"
+    yield Edit(span.start, span.end, f" {_operator(scene, before)} ".join([*literals, layout]))
+
+
+def _operator(scene: Scene, node: nodes.Node) -> str:
+    """The operator of the chain in which a leaf stands."""
+    parent = scene.template.parents[id(node)].parent
+    return "~" if isinstance(parent, nodes.Concat) else "+"
+
+
+def _chained(source: str) -> str:
+    return source if source.isidentifier() or source.endswith(")") else f"({source})"
 
 
 def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
@@ -150,7 +192,7 @@ def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
     written, base, answer = scene.written, scene.base, scene.answered.answer
     if written is None or answer is None:
         return
-    chained = source if source.isidentifier() or source.endswith(")") else f"({source})"
+    chained = _chained(source)
     if written.reasoning is not None and scene.at <= base + written.reasoning[1]:
         lead, tail = _around(written.text[slice(*written.reasoning)], answer.reasoning)
         without = _cut(chained, lead, front=True)
@@ -191,6 +233,7 @@ def _where_printed(scene: Scene, changed: Span, variable: str) -> Iterator[Edit]
         node = node_at(scene.template, piece.span)
         if isinstance(node, nodes.Name):
             source = scene.template.text[slice(*piece.span)]
+            yield from _with_own_newlines(scene, node, source, variable)
             for own in _exactly(scene, source, variable):
                 yield Edit(piece.span.start, piece.span.end, f"({own})")
 
