@@ -149,9 +149,7 @@ def _literal_before(scene: Scene, node: nodes.Node) -> nodes.Const | None:
     return before if isinstance(before, nodes.Const) and isinstance(before.value, str) else None
 
 
-def _with_own_newlines(
-    scene: Scene, node: nodes.Node, kept: str, variable: str
-) -> Iterator[Edit]:
+def _with_own_newlines(scene: Scene, node: nodes.Node, kept: str, variable: str) -> Iterator[Edit]:
     """The newlines before content from the content itself, where a parser has left them in it.
 
     However many the model wrote, then: the layout's own are for content that lost them.
