@@ -44,9 +44,25 @@ def test_the_run_on_qwen3_is_a_real_one(tmp_path: Path) -> None:
 
 
 def test_the_table_of_rules_is_the_one_that_the_program_prints() -> None:
-    begin, end = "--output-format markdown` -->\n", "\n<!-- end of rules -->"
+    begin, end = "rules --output-format markdown` -->\n", "\n<!-- end of rules -->"
     shown = README.partition(begin)[2].partition(end)[0]
     assert shown == _run("rules", "--output-format", "markdown").stdout.rstrip("\n")
+
+
+def test_the_table_of_ready_templates_is_the_one_that_the_program_prints() -> None:
+    begin, end = "ready list --output-format markdown` -->\n", "\n<!-- end of ready -->"
+    shown = README.partition(begin)[2].partition(end)[0]
+    assert shown == _run("ready", "list", "--output-format", "markdown").stdout.rstrip("\n")
+
+
+def test_the_measured_figures_are_those_of_the_page_that_has_all_of_them() -> None:
+    """``tests/vllm/test_measured.py`` holds that page to the prediction."""
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    section = README.partition("\n## Measured\n")[2].partition("\n## ")[0]
+    (output,) = re.findall(r"```console\n.*?```\n", section, re.DOTALL)
+    table = "\n".join(line for line in section.splitlines() if line.startswith("| "))
+    assert output in page
+    assert table in page
 
 
 def test_the_first_command_ends_well_and_shows_what_it_is_for() -> None:
@@ -85,4 +101,4 @@ def test_every_option_named_exists() -> None:
         "--enable-prompt-tokens-details",
         "--trust-request-chat-template",
     }
-    assert named <= known | servers
+    assert named <= known | servers | {"--store"}  # of tools/tiny_server.py

@@ -58,9 +58,10 @@ def _row(name: str, header: Header, record: Record | None) -> str:
         (" / ".join(str(turn.cached[which]) for turn in chat.turns) if chat is not None else "-")
         for which in (0, 1)
     )
-    cost = f"{reference.costs[-1].extra_context:+.1f}" if reference.costs else "-"
+    shown = [cost for cost in reference.costs if chat is None or cost.kwargs == chat.kwargs]
+    cost = f"{shown[0].extra_context:+.1f}" if shown else "-"
     patch = reference.patch
-    same = "no patch" if patch.rung is None else "yes" if not patch.different else "differs"
+    same = "no patch" if not patch.prompts else "yes" if not patch.different else "differs"
     return "| " + " | ".join([*cells, before, after, cost, same]) + " |"
 
 
@@ -124,13 +125,12 @@ def _reference(reference: Reference, record: Record | None) -> list[str]:
             f"{-cost.saved_prefill:+.1f} prefilled tokens a request"
         )
     patch = reference.patch
-    if patch.rung is None:
+    if not patch.prompts:
         lines.append("  templatefix patch makes nothing of the published template")
     else:
         same = patch.prompts - patch.different
-        lines.append(
-            f"  same prompt as templatefix patch (rung {patch.rung}): {same} of {patch.prompts}"
-        )
+        how = "which changes nothing" if patch.rung is None else f"rung {patch.rung}"
+        lines.append(f"  same prompt as templatefix patch ({how}): {same} of {patch.prompts}")
     return lines
 
 
