@@ -1,4 +1,9 @@
-"""The library's front door: targets in, reports out."""
+"""The library's front door: targets in, reports out.
+
+All of it works in the calling process, where a template may take what it likes. For templates of
+strangers there is ``templatefix.worker``: the same work in a child process under limits, as the
+command line does it; or ``templatefix.limits.limited``, where soft limits will do.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from templatefix.chat.conversation import Scenario
 from templatefix.chat.given import Malformed, scenario_of
 from templatefix.check import CheckOptions, check, sha256
+from templatefix.check.outcome import unparsable
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
 from templatefix.policy import policy_of
@@ -81,7 +87,37 @@ def check_target(
     With ``server``, a running vLLM renders and parses in our place.
     What a user can cause is a report with a fault, never an exception.
     """
-    reports: list[Report] = []
+    return list(
+        check_each(
+            target,
+            source,
+            options,
+            stdin,
+            alone,
+            recording=recording,
+            recover=recover,
+            server=server,
+        )
+    )
+
+
+def check_each(
+    target: str,
+    source: SourceOptions,
+    options: CheckOptions,
+    stdin: IO[bytes] | None = None,
+    alone: bool = True,
+    *,
+    recording: Recording | None = None,
+    recover: bool = True,
+    server: ServerOptions | None = None,
+    begun: Callable[[ChatTemplate], bool] = lambda template: True,
+) -> Iterator[Report]:
+    """The reports of :func:`check_target`, each as soon as it is made.
+
+    ``begun`` is told of every template before it is looked into, and may say that it is passed
+    over.
+    """
     scenario = scenario_of(options.conversation) if options.conversation is not None else None
     if server is not None:
         source = replace(source, without_template=True)
@@ -97,11 +133,10 @@ def check_target(
 
     for loaded in _loaded(target, source, stdin):
         if isinstance(loaded, TargetError):
-            reports.append(_failed(target, loaded, options))
-        else:
+            yield _failed(target, loaded, options)
+        elif begun(loaded):
             named = alone and _named(target, loaded)
-            reports.append(_check_one(loaded, options, judge, named))
-    return reports
+            yield _check_one(loaded, options, judge, named)
 
 
 def patch_target(
@@ -193,7 +228,7 @@ def serve_patched(
 def _not_compiling(template: ChatTemplate, fault: Unparsable | SyntaxFault) -> TargetError:
     where = f"line {fault.line}: " if fault.line else ""
     message = f"{where}{fault.message}"
-    return TargetError(template.display, message, "mend the template", "TF902")
+    return TargetError(template.display, message, "mend the template", fault.code)
 
 
 def _the_one(target: str, found: Sequence[ChatTemplate]) -> ChatTemplate:
@@ -240,8 +275,10 @@ def _check_one(
         if template.text and not alone and not looks_like_chat(parsed):
             why = "not a chat template: it reads neither roles nor content"
             return _no_chat_template(template, options, policy, alone, why)
-    except Unparsable:
-        pass  # the check reports it with its line
+    except Unparsable as fault:
+        if fault.code != "TF902":  # parsing it again would take as much again
+            return unparsable(template, options, policy, fault)
+        # else the check reports it with its line
     try:
         return judge(template, policy)
     except TargetError as error:

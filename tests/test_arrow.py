@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "templatefix"
 
 #: From low to high. What stands in one row may not point to a row below it in this table.
 ROWS = (
-    ("errors", "prefix", "policy"),
+    ("errors", "prefix", "policy", "limits"),
     ("source",),
     ("syntax", "render", "tokens"),
     ("chat",),
@@ -24,6 +24,7 @@ ROWS = (
     ("settings", "selection", "suppress", "baseline", "report"),
     ("check", "patch", "serving", "ready"),
     ("api",),
+    ("worker",),
     ("cli", "__main__"),
 )
 HEIGHT = {name: height for height, row in enumerate(ROWS) for name in row}

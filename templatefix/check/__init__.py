@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from templatefix.chat.conversation import Scenario
 from templatefix.check.breaks import classified, findings_of, stop_mismatches, without_parser_losses
+from templatefix.check.limited import of_overruns
 from templatefix.check.notes import Notes, spell
 from templatefix.check.options import CheckOptions
 from templatefix.check.outcome import report, sha256, unparsable
@@ -14,6 +15,7 @@ from templatefix.check.static import of_tree
 from templatefix.check.subject import Subject, prepare
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
+from templatefix.limits import overruns
 from templatefix.render import SyntaxFault
 from templatefix.render.vllm_server import VllmServer
 from templatefix.source.template import ChatTemplate
@@ -74,4 +76,5 @@ def check(
         *of_names(subject, options),
     ]
     findings += of_tree(subject, options, notes, findings)
+    findings += of_overruns(overruns())
     return report(subject, options, policy, notes, findings)

@@ -115,9 +115,8 @@ def _rows(run: Run) -> Iterable[TurnRow]:
 def unparsable(
     template: ChatTemplate, options: CheckOptions, policy: str, fault: Unparsable | SyntaxFault
 ) -> Report:
-    rule = RULES["TF902"]
-    message = getattr(fault, "message", str(fault))
-    line = getattr(fault, "line", None)
+    rule = RULES[fault.code]
+    message, line = fault.message, fault.line
     location = (Location("source", line, 1, line, 1),) if line else ()
     finding = Finding(
         rule.code,
@@ -138,7 +137,7 @@ def unparsable(
         options.block_size,
         policy,
         "error",
-        Fault("TF902", message, "mend the template"),
+        Fault(fault.code, message, "mend the template"),
         findings=(finding,),
         source=template.text,
         attention=template.attention,

@@ -13,7 +13,8 @@ from templatefix.check.options import CheckOptions
 from templatefix.check.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
 from templatefix.findings.printed import begins_twice, lost
-from templatefix.render import Crashed, Refused
+from templatefix.limits import scene
+from templatefix.render import Crashed, OverLimit, Refused
 from templatefix.replay.modes import DOCUMENTED, Modes, Setting, discover
 from templatefix.replay.run import Plan, Run, replay
 from templatefix.replay.sweep import plan, without_system
@@ -73,7 +74,8 @@ def plans(
 def make_run(one: Plan, subject: Subject, block_size: int, notes: Notes) -> None:
     """Make a run, or say why it cannot be made."""
     try:
-        run = replay(one, subject.author, subject.encoder, block_size)
+        with scene(one.scenario.name):
+            run = replay(one, subject.author, subject.encoder, block_size)
     except Unspoken as unspoken:
         notes.skip(what(one), unspoken.why)
     except Unpresentable as unpresentable:
@@ -81,6 +83,9 @@ def make_run(one: Plan, subject: Subject, block_size: int, notes: Notes) -> None
     except Refused as refused:
         notes.skip(one.scenario.name, f"the template refuses it: {refused.message}")
         note(notes, one, "TF206", refused.message)
+    except OverLimit as over:
+        # The finding is made of what the limits have noted: other renderings hit them, too.
+        notes.skip(one.scenario.name, over.message)
     except Crashed as crashed:
         notes.skip(one.scenario.name, f"rendering fails: {crashed.kind}: {crashed.message}")
         note(notes, one, "TF203", f"{crashed.kind}: {crashed.message}", crashed.line)

@@ -25,7 +25,8 @@ from templatefix.dialect.author import Author, Unspoken
 from templatefix.findings.blame import Witness, blame
 from templatefix.findings.evidence import gather
 from templatefix.findings.finding import Finding
-from templatefix.render import Crashed, Refused
+from templatefix.limits import scene
+from templatefix.render import Crashed, OverLimit, Refused
 from templatefix.replay.modes import Modes
 from templatefix.replay.run import Comparison, Plan, Run, in_mode, numbered, received, replay
 from templatefix.rules import classify
@@ -94,7 +95,10 @@ class _Hunt:
 
     def _try(self, plan: Plan) -> Break | Crashed | None:
         try:
-            run = replay(plan, self.subject.author, self.subject.encoder, self.block_size)
+            with scene("a conversation of the search"):
+                run = replay(plan, self.subject.author, self.subject.encoder, self.block_size)
+        except OverLimit:
+            return None  # noted by the limits
         except Crashed as crashed:
             return None if (crashed.kind, crashed.line) in self.crashes else crashed
         except (Unspoken, Unpresentable, Refused):

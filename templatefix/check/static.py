@@ -9,7 +9,7 @@ from templatefix.check.options import CheckOptions
 from templatefix.check.subject import Subject
 from templatefix.findings.finding import Finding
 from templatefix.findings.hazard import Battery, Hazard
-from templatefix.findings.hazards import hazards, undeclared
+from templatefix.findings.hazards import hazards, left_out, undeclared, unsafe
 from templatefix.rules import RULES
 from templatefix.syntax import named_kwargs
 from templatefix.syntax.names import REQUEST_NAMES
@@ -18,7 +18,10 @@ from templatefix.syntax.names import REQUEST_NAMES
 def of_tree(
     subject: Subject, options: CheckOptions, notes: Notes, found: Sequence[Finding]
 ) -> list[Finding]:
-    """TF401 to TF408, but for what ``found`` confirms already."""
+    """TF401 to TF408 and TF602, but for what ``found`` confirms already."""
+    why = left_out(subject.parsed)
+    if why:
+        notes.skip("the static analysis", why)
     given = dict(options.kwargs or {})
     if options.conversation is not None:
         given = {**(options.conversation.get("chat_template_kwargs") or {}), **given}
@@ -28,6 +31,7 @@ def of_tree(
         for hazard in (
             *hazards(subject.parsed, found, _battery(notes)),
             *undeclared(subject.parsed, given, known),
+            *unsafe(subject.parsed),
         )
     ]
 

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from templatefix.findings.finding import SEVERITIES
 from templatefix.findings.outcome import Report
+from templatefix.report.edition import READ_BUT_BROKEN
 
 CLEAN, FOUND, UNUSABLE = 0, 1, 2
-#: A template that was read but does not compile is a finding, not an unusable target.
-_READ_BUT_BROKEN = "TF902"
 
 
 def unusable(report: Report) -> bool:
     """Whether the target could not be obtained or decoded."""
-    return report.fault is not None and report.fault.code != _READ_BUT_BROKEN
+    return report.fault is not None and report.fault.code not in READ_BUT_BROKEN
 
 
 def evaluated(reports: Sequence[Report]) -> bool:

@@ -92,7 +92,8 @@ class Program(LazyGroup):
             code = 2
         except TargetError as error:
             _complain(str(error))
-            code = 2
+            # A template that takes more than it may is a finding, wherever it is met.
+            code = 1 if error.code == "TF601" else 2
         except (click.Abort, KeyboardInterrupt):
             code = 130
         except Terminated:

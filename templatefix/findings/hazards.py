@@ -9,12 +9,13 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 
 from templatefix.findings.finding import Finding, Fix
-from templatefix.findings.hazard import Battery, Hazard, places
+from templatefix.findings.hazard import Battery, Hazard, places, quoted
 from templatefix.findings.overlap import Confirmed
 from templatefix.findings.turning import turning
 from templatefix.findings.values import values
 from templatefix.syntax import Span, Template, kwargs
 from templatefix.syntax.portability import nonportable
+from templatefix.syntax.unsafe import COMPUTED, Probe, probes
 
 #: A template with more nodes than this was not written by people (the largest known has some
 #: thousand), and following its variables could take minutes.
@@ -23,7 +24,7 @@ LARGEST = 10_000
 
 def hazards(template: Template, found: Sequence[Finding], battery: Battery) -> list[Hazard]:
     """TF401 to TF407, but for what ``found`` confirms already."""
-    if len(template.places) > LARGEST:
+    if left_out(template):
         return []
     confirmed = Confirmed(template, found)
     try:
@@ -34,6 +35,12 @@ def hazards(template: Template, found: Sequence[Finding], battery: Battery) -> l
         ]
     except RecursionError:  # it compiles at the very edge of what Jinja can nest
         return []
+
+
+def left_out(template: Template) -> str:
+    """Why a template's variables are not followed; "" where they are."""
+    nodes = len(template.places)
+    return f"the template has {nodes} nodes, more than {LARGEST}" if nodes > LARGEST else ""
 
 
 def _engines(template: Template) -> Iterator[Hazard]:
@@ -59,6 +66,23 @@ def _engines(template: Template) -> Iterator[Hazard]:
         ", ".join(sorted(engines)),
         places(template, first.values()),
     )
+
+
+def unsafe(template: Template) -> Iterator[Hazard]:
+    """TF602: what reaches, or tries to reach, behind the values that a template is given."""
+    by_kind: dict[str, list[Probe]] = {}
+    for probe in probes(template):
+        by_kind.setdefault(probe.kind, []).append(probe)
+    for kind, ours in by_kind.items():
+        computed = kind in COMPUTED
+        yield Hazard(
+            "TF602",
+            "warning" if computed else "error",
+            "medium" if computed else "high",
+            f"{quoted(template, ours[0].span)} {ours[0].words}",
+            kind,
+            places(template, (probe.span for probe in ours)),
+        )
 
 
 def undeclared(template: Template, given: Iterable[str], known: frozenset[str]) -> list[Hazard]:

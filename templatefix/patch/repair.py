@@ -12,11 +12,14 @@ from templatefix.chat.conversation import Message, Turn
 from templatefix.chat.given import scenario_of
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Tools
+from templatefix.check.limited import CODE, HINT, words
 from templatefix.check.options import CheckOptions
 from templatefix.check.outcome import sha256
 from templatefix.check.runs import modes_of
 from templatefix.check.subject import Subject, prepare
 from templatefix.dialect.author import Unspoken
+from templatefix.errors import TargetError
+from templatefix.limits import overruns
 from templatefix.patch.bench import Bench, Trial
 from templatefix.patch.candidate import Candidate
 from templatefix.patch.contract import ClauseResult, Proof, Violation, c2, c6, verify
@@ -122,6 +125,9 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
     if mended.failed:
         return _outcome(template, options, "failed", mended)
     broken = len(bench.original.failures)
+    over = overruns()
+    if over:  # what cannot be rendered cannot be proven
+        raise TargetError(template.display, words(over[0]), HINT, CODE)
     attempts: list[Attempt] = []
     found: tuple[Candidate, Proof | None] | None
     if not broken and mended.changed:

@@ -4,6 +4,7 @@ from templatefix.render.jinja import JinjaRenderer
 from templatefix.render.protocol import (
     PINNED_CLOCK,
     Crashed,
+    OverLimit,
     Refused,
     Renderer,
     RenderRequest,
@@ -14,6 +15,7 @@ __all__ = [
     "PINNED_CLOCK",
     "Crashed",
     "JinjaRenderer",
+    "OverLimit",
     "Refused",
     "RenderRequest",
     "Renderer",

@@ -15,9 +15,11 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
+from templatefix.limits import Exceeded, Step, counted
 from templatefix.render.protocol import (
     PINNED_CLOCK,
     Crashed,
+    OverLimit,
     Refused,
     RenderRequest,
     SyntaxFault,
@@ -137,8 +139,12 @@ class JinjaRenderer:
         # Folding constants changes no rendering, costs a sixth of the compilation, and would let
         # a template explode before it is rendered.
         environment.optimized = False
+        step = Step("compiling")
         try:
-            self._template = environment.from_string(text)
+            with step:
+                self._template = environment.from_string(text)
+        except Exceeded as fault:
+            raise SyntaxFault(step.note(fault), None, "TF601") from None
         except jinja2.TemplateSyntaxError as fault:
             raise SyntaxFault(fault.message or str(fault), fault.lineno) from None
         except SyntaxError as fault:
@@ -151,10 +157,31 @@ class JinjaRenderer:
         """The prompt's text. Raises :class:`Refused` or :class:`Crashed`."""
         self._clock = request.clock
         self.renders += 1
+        step = rendering(request)
         try:
-            return self._template.render(template_variables(request, self._special_tokens))
+            with step:
+                variables = template_variables(request, self._special_tokens)
+                return "".join(counted(self._template.generate(variables)))
+        except Exceeded as fault:
+            raise over_limit(fault, step, self._template) from None
         except Exception as fault:
             raise fault_of(fault) from None
+
+
+def rendering(request: RenderRequest) -> Step:
+    """The step of rendering a request: what an overrun is reported with."""
+    answers = sum(message.get("role") == "assistant" for message in request.messages)
+    return Step("rendering", request.kwargs, answers + 1)
+
+
+def over_limit(fault: Exceeded, step: Step, template: jinja2.Template) -> OverLimit:
+    """What hitting a limit means for a rendering."""
+    line = template_line(fault.__traceback__)
+    if line is not None and fault.kind == "time":
+        # Jinja itself makes template lines of Python's, but only for what is an Exception.
+        line = template.get_corresponding_lineno(line)
+    _let_go(fault)
+    return OverLimit("limit", step.note(fault, line), line)
 
 
 def template_variables(request: RenderRequest, special_tokens: Mapping[str, str]) -> dict[str, Any]:
@@ -176,7 +203,16 @@ def fault_of(fault: Exception) -> Refused | Crashed:
     """What an exception of a rendering means: a refusal in the template's words, or a crash."""
     if type(fault) is jinja2.exceptions.TemplateError:
         return Refused(fault.message or "")
-    return Crashed(type(fault).__name__, str(fault), template_line(fault.__traceback__))
+    line = template_line(fault.__traceback__)
+    _let_go(fault)
+    return Crashed(type(fault).__name__, str(fault), line)
+
+
+def _let_go(fault: BaseException | None) -> None:
+    """Free what the frames of a rendering hold, which may be a lot: outcomes are remembered."""
+    while fault is not None:
+        fault.__traceback__ = None
+        fault = fault.__context__
 
 
 def template_line(traceback: TracebackType | None) -> int | None:

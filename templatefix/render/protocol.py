@@ -55,10 +55,15 @@ class Crashed(Exception):
         self.line = line
 
 
-class SyntaxFault(Exception):
-    """The template does not compile."""
+class OverLimit(Crashed):
+    """Rendering took more time, memory or output than a template may take."""
 
-    def __init__(self, message: str, line: int | None = None) -> None:
+
+class SyntaxFault(Exception):
+    """The template does not compile: ``code`` is TF902, or TF601 where it takes too much to."""
+
+    def __init__(self, message: str, line: int | None = None, code: str = "TF902") -> None:
         super().__init__(message)
         self.message = message
         self.line = line
+        self.code = code

@@ -17,7 +17,14 @@ from typing import NamedTuple
 import jinja2
 from jinja2 import nodes
 
-from templatefix.render.jinja import fault_of, make_environment, template_variables
+from templatefix.limits import Exceeded, Step, counted
+from templatefix.render.jinja import (
+    fault_of,
+    make_environment,
+    over_limit,
+    rendering,
+    template_variables,
+)
 from templatefix.render.protocol import RenderRequest, SyntaxFault
 from templatefix.render.trace_code import TracingGenerator, conditions
 from templatefix.render.trace_record import Recorder, marks_of
@@ -96,8 +103,12 @@ def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) 
     variables = template_variables(request, special_tokens)
     recorder = Recorder(variables["messages"], request.clock)
     compiled.environment.recorder = recorder  # type: ignore[attr-defined]
+    step = rendering(request)
     try:
-        rendered = recorder.gather(compiled.template.generate(variables))
+        with step:
+            rendered = recorder.gather(counted(compiled.template.generate(variables)))
+    except Exceeded as fault:
+        raise over_limit(fault, step, compiled.template) from None
     except Exception as fault:
         raise fault_of(fault) from None
     return Trace(
@@ -119,16 +130,20 @@ def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) 
 @lru_cache(maxsize=16)
 def _compile(text: str) -> _Environment:
     environment = make_environment(lambda: _now(environment))
+    step = Step("compiling")
     try:
         template = parse(text)
-        generator = TracingGenerator(environment, template)
-        generator.visit(template.ast)
-        code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
-        compiled = environment.template_class.from_code(
-            environment, code, environment.make_globals(None)
-        )
+        with step:
+            generator = TracingGenerator(environment, template)
+            generator.visit(template.ast)
+            code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
+            compiled = environment.template_class.from_code(
+                environment, code, environment.make_globals(None)
+            )
+    except Exceeded as fault:
+        raise SyntaxFault(step.note(fault), None, "TF601") from None
     except Unparsable as fault:
-        raise SyntaxFault(fault.message, fault.line) from None
+        raise SyntaxFault(fault.message, fault.line, fault.code) from None
     except jinja2.TemplateSyntaxError as fault:
         raise SyntaxFault(fault.message or str(fault), fault.lineno) from None
     except SyntaxError as fault:

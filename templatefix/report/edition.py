@@ -21,7 +21,10 @@ class Edition:
 
 
 #: The names of the codes under which a target gets no verdict.
-FAULTS = {"TF901": "unreadable", "TF902": "syntax-error"}
+FAULTS = {"TF601": "resource-limit", "TF901": "unreadable", "TF902": "syntax-error"}
+
+#: Those of a template that was read, and that is at fault itself: a result as any finding is.
+READ_BUT_BROKEN = frozenset({"TF601", "TF902"})
 
 
 def gravest_first(findings: Iterable[Finding]) -> list[Finding]:

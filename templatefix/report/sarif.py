@@ -9,7 +9,14 @@ from urllib.parse import quote
 
 from templatefix.findings.finding import Finding, Location
 from templatefix.findings.outcome import Fault, Hidden, Report
-from templatefix.report.edition import FAULTS, Edition, gravest_first, in_its_own_file, place
+from templatefix.report.edition import (
+    FAULTS,
+    READ_BUT_BROKEN,
+    Edition,
+    gravest_first,
+    in_its_own_file,
+    place,
+)
 from templatefix.report.json_report import to_json
 from templatefix.report.visible import visible, without_surrogates
 
@@ -18,8 +25,6 @@ _SCHEMA = (
 )
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 _FINGERPRINT = "templatefix/v1"
-#: A template that was read but does not compile is a result; other faults are notifications.
-_READ_BUT_BROKEN = "TF902"
 
 
 class RuleText(Protocol):
@@ -90,7 +95,7 @@ def _clean(value: Any) -> Any:
 
 
 def _is_unusable(report: Report) -> bool:
-    return report.fault is not None and report.fault.code != _READ_BUT_BROKEN
+    return report.fault is not None and report.fault.code not in READ_BUT_BROKEN
 
 
 def _codes(report: Report) -> list[str]:

@@ -12,6 +12,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from templatefix.limits import Exceeded, Step
 from templatefix.syntax.fault import Unparsable
 from templatefix.syntax.lexing import RawTokens
 from templatefix.syntax.parser import Extent, RecordingParser
@@ -28,6 +29,11 @@ class _GenerationTag(Extension):
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         call = self.call_method("_generation_support")
         return nodes.CallBlock(call, [], [], body).set_lineno(line)
+
+
+#: Larger templates are not parsed. Published ones have some ten thousand characters and some
+#: thousand tokens.
+MOST_CHARACTERS, MOST_TOKENS = 1_000_000, 100_000
 
 
 @lru_cache(maxsize=1)
@@ -123,12 +129,22 @@ def parse(text: str) -> Template:
 
     Raises :class:`Unparsable` for a syntax error and for what exhausts the parser.
     """
+    if len(text) > MOST_CHARACTERS:
+        message = f"the template has {len(text)} characters, more than {MOST_CHARACTERS}"
+        raise Unparsable(message, code="TF601")
     source = normalise_newlines(text)
     environment = parsing_environment()
+    step = Step("parsing")
     try:
-        raw = RawTokens(environment, source)
-        parser = RecordingParser(environment, raw)
-        ast = parser.parse()
+        with step:
+            raw = RawTokens(environment, source)
+            if len(raw.tokens) > MOST_TOKENS:
+                message = f"the template has {len(raw.tokens)} tokens, more than {MOST_TOKENS}"
+                raise Unparsable(message, code="TF601")
+            parser = RecordingParser(environment, raw)
+            ast = parser.parse()
+    except Exceeded as fault:
+        raise Unparsable(step.note(fault), code="TF601") from None
     except TemplateSyntaxError as fault:
         raise Unparsable(fault.message or "syntax error", int(fault.lineno)) from None
     except TemplateError as fault:

@@ -18,7 +18,7 @@ from templatefix.check.breaks import (
 from templatefix.check.subject import Subject
 from templatefix.findings.blame import Blame, blame
 from templatefix.findings.finding import Finding, Location
-from templatefix.render import Crashed
+from templatefix.render import Crashed, OverLimit
 from templatefix.replay.run import Comparison, Plan, Run
 from templatefix.rules import RULES
 from templatefix.serving.recorded.pricing import Share
@@ -85,9 +85,11 @@ class Blamer:
         return self._found[key]
 
     def fault(self, fault: Exception, line: int) -> None:
-        """A request that the template refuses (TF206) or fails on (TF203)."""
+        """A request that the template refuses (TF206), fails on (TF203) or that takes too much."""
         crashed = isinstance(fault, Crashed)
         rule = RULES["TF203" if crashed else "TF206"]
+        if isinstance(fault, OverLimit):
+            rule = RULES["TF601"]
         words, place = str(fault), fault.line if isinstance(fault, Crashed) else None
         key = (rule.code, place, words)
         known = self._faults.get(key)

@@ -1,0 +1,279 @@
+"""What a template's own code may take while it is parsed, compiled or rendered.
+
+Limits hold where somebody has set them with :func:`limited`: the child process in which the command
+line does all the work on a template (``templatefix/worker``), or a program of its own that can
+spare SIGPROF. Elsewhere nothing is limited and nothing costs anything.
+
+They are soft: each raises in the middle of the template's code, so that one run is set aside and
+all others are made. Code that never comes back to the interpreter, such as a huge power, hears of
+no signal; the worker kills that.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any, Literal
+
+Kind = Literal["time", "memory", "output"]
+Doing = Literal["parsing", "compiling", "rendering"]
+
+#: A template may take this many times the limit of one step in all its steps together: one that
+#: stays just below the limit in each of hundreds of renderings would take an hour.
+STEPS = 12
+
+#: After each step that ran out of time the next one gets half as much, down to this part.
+_LEAST = 1 / 16
+
+#: Seconds after which the alarm is given again: the first may fall into code that swallows it.
+_AGAIN = 0.2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``seconds`` of processor time and ``megabytes`` of memory for one step (a parse, a
+    compilation, a rendering), ``characters`` for the text that a rendering prints."""
+
+    seconds: float = 10.0
+    megabytes: int = 1024
+    characters: int = 16_000_000
+
+
+@dataclass(frozen=True)
+class Overrun:
+    """A limit that was hit: which one, in what, and for which request.
+
+    ``line`` is the template's, 1-based; ``turn`` is the request, 1-based.
+    """
+
+    kind: Kind
+    doing: Doing
+    words: str
+    line: int | None = None
+    scenario: str | None = None
+    kwargs: Mapping[str, Any] | None = None
+    turn: int | None = None
+
+
+class Exceeded(BaseException):
+    """A limit was hit. No ``Exception``, so that no code on the way takes it for one of its own."""
+
+    def __init__(self, kind: Kind, words: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+        self.words = words
+
+
+#: Told of every step that begins, and with None of its end.
+Listener = Callable[[Mapping[str, Any] | None], None]
+
+
+class Guard:
+    """The limits that hold now, and what has hit them."""
+
+    def __init__(self, limits: Limits, listener: Listener | None = None) -> None:
+        self.limits = limits
+        self.overruns: list[Overrun] = []
+        self.scenario: str | None = None
+        self._listener = listener
+        self._share = 1.0
+        self._spent = 0.0
+        self._bounded = True
+        self._begun = 0.0
+        self._armed = False
+        self._memory = _Memory(limits.megabytes)
+
+    def renew(self, *, bounded: bool = True) -> None:
+        """Forget one template, for another. ``bounded``: all its steps together have a limit."""
+        self.overruns = []
+        self._bounded = bounded
+        self.scenario = None
+        self._share = 1.0
+        self._spent = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self.limits.seconds * self._share
+
+    def begin(self, step: Step) -> None:
+        if self._bounded and self._spent > STEPS * self.limits.seconds:
+            raise Exceeded("time", f"takes more than {STEPS * self.limits.seconds:g} s in all")
+        if self._listener is not None:
+            self._listener(
+                {
+                    "doing": step.doing,
+                    "scenario": self.scenario,
+                    "kwargs": step.kwargs,
+                    "turn": step.turn,
+                }
+            )
+        self._begun = time.process_time()
+        self._memory.tighten()
+        self._armed = True
+        signal.setitimer(signal.ITIMER_PROF, self.seconds, _AGAIN)
+
+    def end(self) -> None:
+        self._armed = False
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        self._memory.loosen()
+        self._spent += time.process_time() - self._begun
+        if self._listener is not None:
+            self._listener(None)
+
+    def ring(self, number: int, frame: FrameType | None) -> None:
+        """The alarm: a step has had its time."""
+        if self._armed and not (frame is not None and frame.f_code in _ENDING):
+            raise Exceeded("time", f"takes more than {self.seconds:g} s")
+
+    def note(self, step: Step, fault: Exceeded, line: int | None) -> Overrun:
+        overrun = Overrun(
+            fault.kind, step.doing, fault.words, line, self.scenario, step.kwargs, step.turn
+        )
+        if fault.kind == "time":
+            self._share = max(_LEAST, self._share / 2)
+        self.overruns.append(overrun)
+        return overrun
+
+
+class _Memory:
+    """RLIMIT_AS, drawn in for the length of a step to what is in use and the limit above it.
+
+    Where the system does not say what is in use (it does on Linux), nothing is limited.
+    """
+
+    def __init__(self, megabytes: int) -> None:
+        self._more = megabytes << 20
+        self._statm: int | None = None
+        try:
+            import resource
+
+            self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+            self._page = resource.getpagesize()
+            self._before = resource.getrlimit(resource.RLIMIT_AS)
+            self._resource = resource
+        except (ImportError, OSError):
+            return
+
+    def tighten(self) -> None:
+        if self._statm is None:
+            return
+        used = int(os.pread(self._statm, 32, 0).split()[0]) * self._page
+        self._before = soft, hard = self._resource.getrlimit(self._resource.RLIMIT_AS)
+        wanted = used + self._more
+        if soft == self._resource.RLIM_INFINITY or wanted < soft:
+            self._resource.setrlimit(self._resource.RLIMIT_AS, (wanted, hard))
+
+    def loosen(self) -> None:
+        if self._statm is not None:
+            self._resource.setrlimit(self._resource.RLIMIT_AS, self._before)
+
+    def close(self) -> None:
+        if self._statm is not None:
+            os.close(self._statm)
+
+
+_guard: Guard | None = None
+
+
+@contextmanager
+def limited(limits: Limits, listener: Listener | None = None) -> Iterator[Guard]:
+    """Set limits for this process, until the block is left.
+
+    Needs the main thread and a system with interval timers; raises ``RuntimeError`` elsewhere.
+    """
+    global _guard
+    if not hasattr(signal, "setitimer"):
+        raise RuntimeError("this system has no interval timers: nothing can be limited in-process")
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("limits can be set in the main thread only")
+    guard, outside = Guard(limits, listener), _guard
+    before = signal.signal(signal.SIGPROF, guard.ring)
+    _guard = guard
+    try:
+        yield guard
+    finally:
+        _guard = outside
+        signal.signal(signal.SIGPROF, before)
+        guard._memory.close()
+
+
+class Step:
+    """A stretch of the template's own code, under the limits that are set: a context manager.
+
+    What hits a limit leaves it as :class:`Exceeded`.
+    """
+
+    def __init__(
+        self, doing: Doing, kwargs: Mapping[str, Any] | None = None, turn: int | None = None
+    ) -> None:
+        self.doing = doing
+        self.kwargs = kwargs
+        self.turn = turn
+        self._guard = _guard
+
+    def __enter__(self) -> Step:
+        if self._guard is not None:
+            self._guard.begin(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._guard is None:
+            return
+        self._guard.end()
+        if isinstance(fault, MemoryError):
+            words = f"takes more than {self._guard.limits.megabytes} MB"
+            raise Exceeded("memory", words).with_traceback(traceback) from None
+
+    def note(self, fault: Exceeded, line: int | None = None) -> str:
+        """Remember an overrun of this step; returns it in words."""
+        if self._guard is not None:
+            self._guard.note(self, fault, line)
+        return f"{self.doing} {fault.words}"
+
+
+#: Where an alarm would come too late, and keep a step from being ended.
+_ENDING = frozenset({Step.__exit__.__code__, Guard.end.__code__})
+
+
+def counted(pieces: Iterable[str]) -> Iterable[str]:
+    """The pieces of a printed text, as long as there are not too many characters in them."""
+    return pieces if _guard is None else _count(pieces, _guard.limits.characters)
+
+
+def _count(pieces: Iterable[str], most: int) -> Iterator[str]:
+    left = most
+    for piece in pieces:
+        left -= len(piece)
+        if left < 0:
+            raise Exceeded("output", f"prints more than {most} characters")
+        yield piece
+
+
+@contextmanager
+def scene(scenario: str) -> Iterator[None]:
+    """Say which conversation the steps in the block belong to."""
+    guard = _guard
+    if guard is None:
+        yield
+        return
+    before, guard.scenario = guard.scenario, scenario
+    try:
+        yield
+    finally:
+        guard.scenario = before
+
+
+def overruns() -> tuple[Overrun, ...]:
+    """What has hit a limit since the template was begun."""
+    return () if _guard is None else tuple(_guard.overruns)

@@ -1,0 +1,149 @@
+"""Limits that hold in the process itself: one run is set aside, and all else is reported."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from templatefix.api import CheckOptions
+from templatefix.check import check
+from templatefix.findings.outcome import Report
+from templatefix.limits import Limits, limited
+from templatefix.render import JinjaRenderer, OverLimit, RenderRequest, SyntaxFault
+from templatefix.render.trace import trace
+from templatefix.source import ChatTemplate
+from templatefix.syntax import Unparsable, parse
+from tests.hostile.templates import GREEDY, HIDDEN, LOOPS, LOUD, PLAIN, SLOW
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+
+LIMITS = Limits(seconds=0.3, megabytes=200, characters=1_000_000)
+REQUEST = RenderRequest([{"role": "user", "content": "Hello"}])
+
+
+@pytest.fixture(autouse=True)
+def limits() -> Iterator[None]:
+    with limited(LIMITS):
+        yield
+
+
+def _check(text: str) -> Report:
+    return check(ChatTemplate("x", "x.jinja", text), CheckOptions())
+
+
+def _over(report: Report) -> list[str]:
+    return [finding.detail for finding in report.findings if finding.code == "TF601"]
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_code_that_takes_too_long_is_ended(name: str) -> None:
+    with pytest.raises(OverLimit, match=r"rendering takes more than 0\.3 s") as over:
+        JinjaRenderer(SLOW[name]).render(REQUEST)
+    assert over.value.line is not None
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_code_that_asks_for_too_much_is_refused(name: str) -> None:
+    messages = [{"role": "user", "content": "Hello"}] * 5
+    patient = Limits(seconds=60, megabytes=100)
+    with limited(patient), pytest.raises(OverLimit, match="rendering takes more than 100 MB"):
+        JinjaRenderer(GREEDY[name]).render(RenderRequest(messages))
+
+
+@pytest.mark.parametrize("name", LOUD)
+def test_a_flood_of_text_is_cut_off(name: str) -> None:
+    with pytest.raises(OverLimit, match="prints more than 1000000 characters"):
+        JinjaRenderer(LOUD[name]).render(REQUEST)
+
+
+def test_the_tracer_has_the_same_limits() -> None:
+    with pytest.raises(OverLimit, match=r"more than 0\.3 s") as over:
+        trace(PLAIN + "\n\n" + LOOPS, REQUEST, {})
+    assert over.value.line == PLAIN.count("\n") + 3
+    with pytest.raises(OverLimit, match="characters"):
+        trace(LOUD["a flood in one piece"], REQUEST, {})
+
+
+def test_the_line_is_the_one_that_takes_so_long() -> None:
+    with pytest.raises(OverLimit) as over:
+        JinjaRenderer(PLAIN + "\n\n" + LOOPS).render(REQUEST)
+    assert over.value.line == PLAIN.count("\n") + 3
+
+
+@pytest.mark.parametrize(
+    ("name", "preserving"),
+    [
+        ("in a late turn only", False),
+        ("under one kwarg only", True),
+        ("with tools only", True),
+        ("in history only", False),
+    ],
+)
+def test_what_does_not_hit_a_limit_is_reported_as_ever(name: str, preserving: bool) -> None:
+    report = _check(HIDDEN[name])
+    assert set(_over(report)) == {"time/rendering"}
+    assert report.fault is None
+    assert (report.verdict == "preserving") is preserving
+
+
+def test_a_late_bomb_is_reported_with_its_conversation_and_turn() -> None:
+    report = _check(HIDDEN["in a late turn only"])
+    (found,) = [each for each in report.findings if each.code == "TF601"]
+    assert (found.severity, found.turn, found.scenario) == ("error", 3, "plain-chat")
+    assert "plain-chat, turn 3, default kwargs" in found.message
+    assert {each.what for each in report.coverage.not_evaluated} >= {"plain-chat"}
+
+
+def test_a_bomb_under_a_kwarg_is_reported_with_the_kwarg() -> None:
+    report = _check(HIDDEN["under one kwarg only"])
+    (found,) = [each for each in report.findings if each.code == "TF601"]
+    assert found.kwargs == {"deep_thought": True}
+
+
+def test_many_slow_renderings_together_have_a_limit() -> None:
+    with limited(Limits(seconds=0.02)) as guard:
+        renderer = JinjaRenderer("{% for i in range(300) %}{{ i }}{% endfor %}")
+        with pytest.raises(OverLimit, match=r"takes more than 0\.24 s in all"):
+            _render_for_ever(renderer)
+        guard.renew()
+        renderer.render(REQUEST)
+
+
+def _render_for_ever(renderer: JinjaRenderer) -> None:
+    while True:
+        renderer.render(REQUEST)
+
+
+def test_compiling_has_limits() -> None:
+    with limited(Limits(seconds=0.05)), pytest.raises(SyntaxFault, match="compiling takes") as at:
+        JinjaRenderer("{{ a + a }}" * 15_000)
+    assert at.value.code == "TF601"
+
+
+def test_parsing_has_limits() -> None:
+    with limited(Limits(seconds=0.05)), pytest.raises(Unparsable, match="parsing takes") as at:
+        parse("{{ b + b }}" * 15_000)
+    assert at.value.code == "TF601"
+
+
+@pytest.mark.parametrize("text", ["a" * 1_000_001, "{{a}}" * 100_000])
+def test_the_size_of_a_template_has_a_limit(text: str) -> None:
+    with limited(Limits(seconds=60)), pytest.raises(Unparsable, match="more than") as at:
+        parse(text)
+    assert at.value.code == "TF601"
+
+
+def test_a_large_template_is_said_not_to_be_analysed() -> None:
+    with limited(Limits()):
+        report = _check(PLAIN + "{{ a.b }}" * 5_100)
+    assert ("the static analysis", "more than 10000") in [
+        (each.what, each.why.partition(", ")[2]) for each in report.coverage.not_evaluated
+    ]
+
+
+def test_limits_go_with_the_block_that_sets_them() -> None:
+    with limited(Limits(characters=10)), pytest.raises(OverLimit):
+        JinjaRenderer("more than ten characters").render(REQUEST)
+    assert JinjaRenderer("more than ten characters").render(REQUEST) == "more than ten characters"
