@@ -154,7 +154,7 @@ def _check(
         conversation=None if conversation is None else conversations[conversation],
         reasoning_parser=settings.reasoning_parser,
         tool_call_parser=settings.tool_call_parser,
-        full=settings.full,
+        full=settings.full or settings.verbose,  # the table of runs counts over turns
         max_examples=settings.max_examples if settings.search else 0,
         seed=settings.seed,
     )

@@ -89,27 +89,38 @@ def _not_evaluated(parts: tuple[NotEvaluated, ...], width: int, verbose: bool) -
 
 
 def run_lines(report: Report, width: int) -> list[str]:
-    """Every run on a line."""
-    return [head(_run_line(run, report), width) for run in report.runs]
+    """Every run on a line, by mode: what of the streams before was found in the cache."""
+    modes: dict[str, list[RunOutcome]] = {}
+    for run in report.runs:
+        kwargs = (f"{name}={to_json(value, indent=None)}" for name, value in run.kwargs.items())
+        modes.setdefault(", ".join(kwargs) or "default mode", []).append(run)
+    lines: list[str] = []
+    for mode, runs in modes.items():
+        lines.append(visible(f"{_INDENT}{mode} (cached of reusable tokens, all turns)"))
+        rows = [_run_row(run, report) for run in runs]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        for name, who, found, outcome in rows:
+            line = f"{name:<{widths[0]}}  {who:<{widths[1]}}  {found:>{widths[2]}}  {outcome}"
+            lines.append(head(visible(f"{_INDENT}  {line}"), width))
+    return lines
 
 
-def _run_line(run: RunOutcome, report: Report) -> str:
+def _run_row(run: RunOutcome, report: Report) -> tuple[str, str, str, str]:
+    """Conversation, client and form of the answers, hits of ideal hits, and what came of it."""
     verdicts = {True: "preserving", False: "breaks", None: "not judged"}
     outcome = verdicts[run.preserving]
     if run.lost_to is not None:
         outcome = f"lost to the {run.lost_to}"
     about = "~" if report.tokenizer_approximate else ""
-    losses = [
-        row.ideal_tokens - row.hit_tokens
-        for row in run.turns
-        if row.ideal_tokens is not None and row.hit_tokens is not None
-    ]
-    lost = f", {about}{sum(losses)} tokens lost" if any(losses) else ""
-    mode = " ".join(f"{name}={to_json(value, indent=None)}" for name, value in run.kwargs.items())
-    core = "core" if run.core else "edge"
-    return visible(
-        f"{_INDENT}{run.id} {core} {run.scenario} [{mode or 'default'}] {run.client}/{run.replay} "
-        f"{run.completion}: {outcome}{lost}"
+    ideal = sum(row.ideal_tokens or 0 for row in run.turns)
+    hits = sum(row.hit_tokens or 0 for row in run.turns)
+    client = {"reasoning-dropping": "dropping"}.get(run.client, run.client)
+    edge = "" if run.core else ", edge"
+    return (
+        run.id.partition("/")[0],
+        f"{client}, {run.replay}",
+        f"{about}{hits} of {about}{ideal}" if run.turns else "-",
+        f"{outcome}{edge}",
     )
 
 

@@ -72,7 +72,7 @@ def test_quiet_and_verbose(stub: Stub) -> None:
     assert "preserving" not in quiet
     assert "not evaluated" not in quiet
     verbose = program("check", "x", "y", "z", "--verbose").stdout
-    assert "r1 core reasoning-chat" in verbose
+    assert "r1  faithful, raw" in verbose
     assert "z: skipped: no chat template" in verbose
 
 
