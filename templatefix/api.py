@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from templatefix.chat.conversation import Scenario
 from templatefix.chat.given import Malformed, scenario_of
 from templatefix.check import CheckOptions, check, sha256
 from templatefix.check.outcome import unparsable
@@ -23,6 +22,7 @@ from templatefix.policy import policy_of
 from templatefix.render import SyntaxFault
 from templatefix.serving.options import ServerOptions
 from templatefix.serving.recorded.lines import Recording
+from templatefix.serving.renderers import recognise
 from templatefix.source import ChatTemplate, NoTemplate, SourceOptions, load, load_each
 from templatefix.source.choice import MARKERS
 from templatefix.syntax import Unparsable, looks_like_chat, parse, reads_messages
@@ -84,7 +84,8 @@ def check_target(
     ``alone``: the target was the only one named, so that not being a chat template is an error.
     ``recording``: replay this recorded traffic instead of the battery; with ``recover`` a patch is
     made where the template loses tokens, to say how many come back.
-    With ``server``, a running vLLM renders and parses in our place.
+    With ``server``, a running vLLM renders and parses in our place, and so does one that is started
+    here for a model that vLLM renders without Jinja, where vLLM is installed.
     What a user can cause is a report with a fault, never an exception.
     """
     return list(
@@ -127,11 +128,23 @@ def check_each(
             from templatefix.serving.recorded.traffic import check_recorded
 
             return check_recorded(template, options, policy, recording, recover=recover)
-        if server is not None:
-            return _check_served(template, options, policy, scenario, server)
-        return check(template, options, policy, scenario)
+        found = recognise(template.config, template.files)
+        if found is None and server is None:
+            return check(template, options, policy, scenario)
+        from templatefix.serving import elsewhere
+
+        asked = elsewhere.Asked(options, policy, scenario, source)
+        try:
+            if found is not None:
+                return elsewhere.check_elsewhere(template, found, asked, server)
+            assert server is not None
+            return elsewhere.check_served(template, asked, server)
+        except TargetError as error:
+            return _unserved(template, error, options)
 
     for loaded in _loaded(target, source, stdin):
+        if isinstance(loaded, NoTemplate) and recording is None:
+            loaded = _without_template(target, source) or loaded
         if isinstance(loaded, TargetError):
             yield _failed(target, loaded, options)
         elif begun(loaded):
@@ -285,23 +298,22 @@ def _check_one(
         return _failed(template.target, error, options, template)
 
 
-def _check_served(
-    template: ChatTemplate,
-    options: CheckOptions,
-    policy: str,
-    scenario: Scenario | None,
-    server: ServerOptions,
-) -> Report:
-    from templatefix.serving.render_server import render_server
+def _without_template(target: str, source: SourceOptions) -> ChatTemplate | TargetError | None:
+    """A model that needs no template, since vLLM renders it with code of its own."""
+    from templatefix.serving import elsewhere
 
     try:
-        with render_server(template, options, server) as remote:
-            return check(template, options, policy, scenario, remote)
+        return elsewhere.without_template(target, source)
     except TargetError as error:
-        if error.target not in (template.target, template.display):
-            message = f"{error.target}: {error.message}"
-            error = TargetError(template.display, message, error.hint, error.code)
-        return _failed(template.target, error, options, template)
+        return error
+
+
+def _unserved(template: ChatTemplate, error: TargetError, options: CheckOptions) -> Report:
+    """The report on a template whose server failed."""
+    if error.target not in (template.target, template.display):
+        message = f"{error.target}: {error.message}"
+        error = TargetError(template.display, message, error.hint, error.code)
+    return _failed(template.target, error, options, template)
 
 
 def _no_chat_template(

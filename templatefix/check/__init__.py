@@ -13,6 +13,7 @@ from templatefix.check.runs import make_run, modes_of, plans
 from templatefix.check.search import search
 from templatefix.check.static import of_tree
 from templatefix.check.subject import Subject, prepare
+from templatefix.check.unseen import of_served
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from templatefix.limits import overruns
@@ -73,6 +74,7 @@ def check(
         *stop_mismatches(notes.runs, subject),
         *notes.findings,
         *of_prompt(subject, notes),
+        *of_served(subject, modes),
         *of_names(subject, options),
     ]
     findings += of_tree(subject, options, notes, findings)

@@ -26,6 +26,8 @@ def of_tree(
     if options.conversation is not None:
         given = {**(options.conversation.get("chat_template_kwargs") or {}), **given}
     known = named_kwargs(subject.parsed) | REQUEST_NAMES
+    if not subject.template.text:
+        given = {}  # what a server without a template reads, no tree tells
     return [
         _finding(hazard)
         for hazard in (

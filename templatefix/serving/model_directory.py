@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from templatefix.errors import TargetError
+from templatefix.serving.renderers import HARMONY, Renderer
 from templatefix.source.template import ChatTemplate
 from templatefix.tokens import load_encoder
 
@@ -29,12 +30,25 @@ _SMALLEST = {
     "rope_theta": 1000000.0,
     "dtype": "bfloat16",
 }
+#: vLLM chooses harmony by the type of the model, and by nothing else.
+_SMALLEST_OF_HARMONY = {
+    **_SMALLEST,
+    "architectures": ["GptOssForCausalLM"],
+    "model_type": "gpt_oss",
+    "num_local_experts": 2,
+    "num_experts_per_tok": 1,
+}
 
 
-def model_directory(template: ChatTemplate, scratch: Path) -> Path:
+def model_directory(
+    template: ChatTemplate, scratch: Path, renderer: Renderer | None = None
+) -> Path:
     """The target's own directory where it has a configuration, else one made in ``scratch``.
 
-    Raises ``TargetError`` for a target without tokenizer files.
+    For a ``renderer`` that is not Jinja it is always made, and only the tokenizer is the target's:
+    of the model such code asks nothing, and what the model is stored in (FP8, MXFP4) would keep a
+    server from starting on a machine without a GPU. Raises ``TargetError`` for a target without
+    tokenizer files.
     """
     tokenizer = template.tokenizer
     if tokenizer is None or tokenizer.directory is None:
@@ -42,7 +56,8 @@ def model_directory(template: ChatTemplate, scratch: Path) -> Path:
             template.display, "a server cannot be started without a tokenizer", "give --tokenizer"
         )
     own = Path(template.target)
-    if tokenizer.directory == own and (own / _CONFIG).is_file():
+    configured = (own / _CONFIG).is_file()
+    if renderer is None and tokenizer.directory == own and configured:
         return own.absolute()
     made = scratch / "model"
     made.mkdir()
@@ -50,13 +65,16 @@ def model_directory(template: ChatTemplate, scratch: Path) -> Path:
         # Code of the model is left where it is: nobody runs it.
         if file.is_file() and file.suffix not in (*_WEIGHTS, ".py", ".jinja"):
             (made / file.name).symlink_to(file.resolve())
-    if own.is_dir() and (own / _CONFIG).is_file():
+    if renderer is not None:
+        (made / _CONFIG).unlink(missing_ok=True)
+    elif own.is_dir() and configured:
         # The model is the target's, though its tokenizer was replaced.
         (made / _CONFIG).unlink(missing_ok=True)
         (made / _CONFIG).symlink_to((own / _CONFIG).resolve())
-    elif not os.path.lexists(made / _CONFIG):
-        size = _vocabulary_size(template)
-        (made / _CONFIG).write_text(json.dumps({**_SMALLEST, "vocab_size": size}), "utf-8")
+    if not os.path.lexists(made / _CONFIG):
+        smallest = _SMALLEST_OF_HARMONY if renderer is HARMONY else _SMALLEST
+        config = {**smallest, "vocab_size": _vocabulary_size(template)}
+        (made / _CONFIG).write_text(json.dumps(config), "utf-8")
     return made
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from templatefix.check.options import CheckOptions
@@ -18,8 +18,11 @@ from templatefix.check.subject import prepare
 from templatefix.errors import TargetError
 from templatefix.render import SyntaxFault
 from templatefix.render.vllm_server import VllmServer
+from templatefix.serving.harmony_vocabulary import VARIABLE as VOCABULARY
+from templatefix.serving.harmony_vocabulary import write_vocabulary
 from templatefix.serving.model_directory import model_directory
 from templatefix.serving.options import AUTO, ServerOptions
+from templatefix.serving.renderers import HARMONY, Renderer, names_mode, renderer_of
 from templatefix.serving.vllm_python import VllmPython, find_vllm
 from templatefix.source.template import ChatTemplate
 from templatefix.syntax import Unparsable
@@ -59,13 +62,17 @@ def _started(template: ChatTemplate, check: CheckOptions, wanted: ServerOptions)
         scratch = Path(name)
         port = _free_port()
         command = [python.path, "-m", "vllm.entrypoints.cli.main", "launch", "render"]
-        directory = model_directory(template, scratch)
+        renderer = renderer_of(template, wanted.arguments)
+        directory = model_directory(template, scratch, renderer)
         command += [str(directory), "--host=127.0.0.1", f"--port={port}"]
-        if not _is_its_own(template, directory):
+        if renderer is not None:
+            command += _mode(renderer, wanted.arguments)
+        elif not _is_its_own(template, directory):
             command += _template_file(template, scratch)
-        command += [*_parsers(template, check), *wanted.arguments]
+        command += [*_parsers(template, check, renderer), *wanted.arguments]
         log = scratch / "server.log"
-        server = _start(command, python, scratch, log)
+        environment = _vocabulary(template, scratch) if renderer is HARMONY else {}
+        server = _start(command, python, scratch, log, environment)
         try:
             _wait(server, port, log, wanted.start_timeout)
             yield f"http://127.0.0.1:{port}"
@@ -73,10 +80,30 @@ def _started(template: ChatTemplate, check: CheckOptions, wanted: ServerOptions)
             _end(server)
 
 
+def _mode(renderer: Renderer, arguments: Sequence[str]) -> list[str]:
+    if renderer is HARMONY or names_mode(arguments):
+        return []
+    return [f"--tokenizer-mode={renderer.mode}"]
+
+
+def _vocabulary(template: ChatTemplate, scratch: Path) -> dict[str, str]:
+    """Harmony's code would fetch the vocabulary that the model's own tokenizer has."""
+    tokenizer = template.tokenizer
+    if os.environ.get(VOCABULARY) or tokenizer is None or tokenizer.json_path is None:
+        return {}
+    directory = write_vocabulary(tokenizer.json_path, scratch / "vocabulary")
+    return {} if directory is None else {VOCABULARY: str(directory)}
+
+
 def _start(
-    command: Sequence[str], python: VllmPython, scratch: Path, log: Path
+    command: Sequence[str],
+    python: VllmPython,
+    scratch: Path,
+    log: Path,
+    added: Mapping[str, str],
 ) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, **_ENVIRONMENT, "VLLM_CONFIG_ROOT": str(scratch / "config")}
+    environment = {**os.environ, **_ENVIRONMENT, **added}
+    environment["VLLM_CONFIG_ROOT"] = str(scratch / "config")
     environment["VLLM_CACHE_ROOT"] = str(scratch / "cache")
     # Our own path is of no use to another Python.
     kept = os.environ.get("PYTHONPATH") if python.path == sys.executable else None
@@ -117,10 +144,17 @@ def _template_file(template: ChatTemplate, scratch: Path) -> list[str]:
     return [f"--chat-template={file}"]
 
 
-def _parsers(template: ChatTemplate, check: CheckOptions) -> list[str]:
-    """The flags for the parsers that were named, else for those that the template calls for."""
+def _parsers(
+    template: ChatTemplate, check: CheckOptions, renderer: Renderer | None = None
+) -> list[str]:
+    """The flags for the parsers that were named, else for those that the template calls for.
+
+    Those of a ``renderer`` that is not Jinja are known.
+    """
     reasoning, tool = check.reasoning_parser, check.tool_call_parser
-    if template.text and not (reasoning and tool):
+    if renderer is not None:
+        reasoning, tool = reasoning or renderer.parsers[0], tool or renderer.parsers[1]
+    elif template.text and not (reasoning and tool):
         try:
             inferred = prepare(template, check).author.parsers
         except (Unparsable, SyntaxFault):

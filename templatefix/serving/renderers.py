@@ -8,11 +8,13 @@ is the same in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
+
+from templatefix.source.template import ChatTemplate
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,22 @@ def recognise(config: Mapping[str, Any], files: Collection[str]) -> Recognised |
     if weights and tokenizer:
         return Recognised(MISTRAL, f"{tokenizer} beside {weights}")
     return None
+
+
+def renderer_of(template: ChatTemplate, arguments: Sequence[str] = ()) -> Renderer | None:
+    """What renders a model on a server started with ``arguments``; None where Jinja does.
+
+    A mode that the arguments name is the user's choice: only harmony is used whatever it is.
+    """
+    found = recognise(template.config, template.files)
+    if found is None or (names_mode(arguments) and found.renderer is not HARMONY):
+        return None
+    return found.renderer
+
+
+def names_mode(arguments: Sequence[str]) -> bool:
+    """Whether arguments of a server choose its tokenizer mode."""
+    return any(each.partition("=")[0] == "--tokenizer-mode" for each in arguments)
 
 
 def _first(files: Collection[str], patterns: tuple[str, ...]) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -209,3 +211,76 @@ def test_no_server_outlives_the_program(
     finally:
         program.kill()
         program.wait()
+
+
+V4 = '{"architectures": ["DeepseekV4ForCausalLM"], "quantization_config": {"quant_method": "fp8"}}'
+
+
+def test_a_model_that_jinja_does_not_render_is_checked_through_vllm_unasked(
+    notes: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    tokenizer_alone(model)
+    (model / "config.json").write_text(V4, encoding="utf-8")
+    (checked,) = check_target(str(model), SourceOptions(offline=True), CheckOptions(full=True))
+    assert checked.fault is None
+    assert checked.renderer == "deepseek_v4 of vLLM 0.32.0"
+    assert checked.verdict == "breaks"
+    (finding,) = [each for each in checked.findings if each.code == "TF501"]
+    assert finding.severity == "info"
+    broken = [each for each in checked.findings if each.severity == "error"]
+    assert broken
+    assert all(each.fix and "--tokenizer-mode hf" in each.fix.text for each in broken)
+    told = _told(notes)
+    assert {"--tokenizer-mode=deepseek_v4", "--tool-call-parser=deepseek_v4"} <= {*told["args"]}
+    assert not any(each.startswith("--chat-template") for each in told["args"])
+    # A server on a machine without a GPU would refuse the weights' own format.
+    assert told["config"]["architectures"] == ["Qwen3ForCausalLM"]
+    assert _gone(told["pids"])
+
+
+def test_a_mode_that_the_user_chooses_makes_the_template_count(notes: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(EXAMPLE, model)
+    (model / "config.json").write_text(V4, encoding="utf-8")
+    checked = _checked(str(model), arguments=("--tokenizer-mode", "hf"))
+    assert checked.fault is None
+    assert "TF501" not in {each.code for each in checked.findings}
+    assert any(finding.line for finding in checked.findings)
+    assert "--tokenizer-mode=deepseek_v4" not in _told(notes)["args"]
+
+
+def test_a_server_that_nobody_asked_for_may_fail_to_start(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_HOW", "dies")
+    model = tmp_path / "model"
+    shutil.copytree(EXAMPLE, model)
+    (model / "config.json").write_text(V4, encoding="utf-8")
+    (checked,) = check_target(str(model), SourceOptions(offline=True), PARSERS)
+    assert checked.fault is None
+    assert checked.verdict == "breaks"  # the template's own
+    (finding,) = [each for each in checked.findings if each.code == "TF501"]
+    assert finding.severity == "warning"
+    assert "no such architecture" in checked.coverage.not_evaluated[0].why
+
+
+def test_harmony_is_given_the_vocabulary_of_the_model_s_own_tokenizer(
+    notes: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    tokenizer_alone(model)
+    (model / "config.json").write_text('{"model_type": "gpt_oss"}', encoding="utf-8")
+    (checked,) = check_target(str(model), SourceOptions(offline=True), CheckOptions())
+    assert checked.renderer == "harmony of vLLM 0.32.0"
+    told = _told(notes)
+    assert told["config"]["model_type"] == "gpt_oss"
+    assert not any(each.startswith("--tokenizer-mode") for each in told["args"])
+    assert "--reasoning-parser=openai_gptoss" in told["args"]
+    ranks = json.loads((EXAMPLE / "tokenizer.json").read_bytes())["model"]["vocab"]
+    lines = [line.split() for line in told["vocabulary"]]
+    assert [int(rank) for _, rank in lines] == sorted(ranks.values())
+    assert base64.b64decode(lines[ranks["a"]][0]) == b"a"
+    assert base64.b64decode(lines[ranks["Ġ"]][0]) == b" "
