@@ -20,6 +20,11 @@ Fault = Refused | Crashed | Unpresentable
 #: How vLLM begins to say that a request does not follow its schema: no template has seen it then.
 _SCHEMA = re.compile(r"\d+ validation errors?:")
 
+#: A token that looks like one of markup.
+_TOKEN = re.compile(r"<[^<>\s]+>")
+#: An answer and a question that nothing but a renderer's own text comes between.
+_WORDS = ("Zq7answer7qZ", "Zq7question7qZ")
+
 
 @dataclass(frozen=True)
 class _Served:
@@ -169,17 +174,40 @@ class ServedChat(Server):
     ) -> str:
         """The text without a generation prompt, where the server heeds the request for that.
 
-        Renderers in Python print one all the same: then all that follows the last message's own
-        text is taken for it.
+        Renderers in Python print one all the same, some even behind an answer. It is told from
+        what closes a message by what stands between an answer and the question after it.
         """
         last = messages[-1]
-        if last.get("role") == "assistant" or not isinstance(last.get("content"), str):
+        said = last["content"].strip() if isinstance(last.get("content"), str) else ""
+        at = bare.text.rfind(said) if said else -1
+        if at < 0 or last.get("tool_calls"):
             return bare.text
         if self._prompt(messages, tools, kwargs, True).ids != bare.ids:
             return bare.text
-        said = last["content"].strip()
-        at = bare.text.rfind(said) if said else -1
-        return bare.text if at < 0 else bare.text[: at + len(said)]
+        end = at + len(said)
+        rest, between = bare.text[end:], self._between_turns()
+        if last.get("role") == "assistant":
+            appended = between != "" and not between.startswith(rest)
+            return bare.text[:end] if appended else bare.text
+        closer = _TOKEN.match(rest)
+        kept = closer[0] if closer and between.startswith(closer[0]) else ""
+        return bare.text[:end] + kept
+
+    def _between_turns(self) -> str:
+        """What stands between an answer and the next question; "" where that is not to be seen."""
+        answer, question = _WORDS
+        told = [
+            {"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": answer},
+            {"role": "user", "content": question},
+        ]
+        try:
+            text = self._prompt(told, None, {}, True).text
+        except (Refused, Crashed, Unpresentable):
+            return ""
+        _, shown, rest = text.partition(answer)
+        between, followed, _ = rest.partition(question)
+        return between if shown and followed else ""
 
 
 def _own_words(fault: Refused | Crashed) -> Fault:

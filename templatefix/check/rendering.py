@@ -144,18 +144,28 @@ def _question_with_tools() -> list[Message]:
 
 
 def _history_with_calls() -> list[Message]:
-    return next(messages for messages, tools, _ in histories() if tools)
+    """Without reasoning, which some servers refuse, and which is another matter."""
+    told = next(messages for messages, tools, _ in histories() if tools)
+    return [
+        {name: value for name, value in message.items() if not name.startswith("reasoning")}
+        for message in told
+    ]
 
 
 def _words(fault: Refused | Crashed | Unpresentable) -> str:
     return fault.what if isinstance(fault, Unpresentable) else fault.message
 
 
+def _inline(messages: Sequence[Message]) -> bool:
+    """Whether answers bring the tags of their reasoning themselves: then those tell nothing."""
+    return any("</think>" in str(message.get("content")) for message in messages)
+
+
 def _prompts(chat: ServedChat) -> Iterator[str]:
     """What the server prints, where no template tells what it may print."""
     tried: list[tuple[Sequence[Message], Tools]] = [
         *questions(),
-        *((messages, tools) for messages, tools, _ in histories()),
+        *((messages, tools) for messages, tools, _ in histories() if not _inline(messages)),
     ]
     for messages, tools in tried:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.example import EXAMPLE
 from tests.served.fake import RENDER, Fake, example, of, serving, tokenizer_alone
 from tests.subjects import APPENDS, APPENDS_ALL, PROMPT
 
+QUICK = CheckOptions(max_examples=0)
 QWEN3 = CheckOptions(full=True, reasoning_parser="qwen3", tool_call_parser="hermes")
 
 #: Renders as an encoder in Python does: no generation prompt is left out, and of the answers
@@ -126,6 +128,35 @@ def test_a_model_that_is_not_rendered_with_jinja(tmp_path: Path) -> None:
     assert finding.fix is not None
     assert '{"drop_thinking": false}' in finding.fix.text
     assert any("tool calls" in each.why for each in checked.coverage.not_evaluated)
+
+
+def test_the_head_s_day_and_kwargs_show_without_a_template(tmp_path: Path) -> None:
+    today = datetime.now().strftime("%d %B %Y")
+    effort = "{% if reasoning_effort == 'max' %}{{ 'Think long. ' }}{% endif %}"
+    text = f"Today is {today}. {effort}{APPENDS}"
+    checked = through(of(text, reasoning=None), tokenizer_alone(tmp_path), QUICK)
+    found = {each.code: each for each in checked.findings}
+    assert today in found["TF109"].message
+    assert found["TF109"].severity == "info"
+    assert found["TF404"].detail == "reasoning_effort"
+    assert '"max"' in found["TF404"].message
+    assert '"low"' not in found["TF404"].message
+
+
+def test_another_day_and_a_kwarg_further_on_do_not_count(tmp_path: Path) -> None:
+    text = "Today is 24 December 1999. " + APPENDS.replace(
+        PROMPT, PROMPT + "{% if reasoning_effort == 'max' %}{{ 'Think long. ' }}{% endif %}"
+    )
+    checked = through(of(text, reasoning=None), tokenizer_alone(tmp_path), QUICK)
+    assert {"reasoning_effort": "max"} in checked.coverage.modes
+    assert not {"TF109", "TF404"} & {each.code for each in checked.findings}
+
+
+def test_a_kwarg_that_a_server_reads_is_not_said_to_be_unread(tmp_path: Path) -> None:
+    options = replace(QUICK, kwargs={"drop_thinking": False})
+    fake = of(ENCODER, reasoning="deepseek_r1", heeds_the_flag=False)
+    checked = through(fake, tokenizer_alone(tmp_path), options)
+    assert "TF408" not in {each.code for each in checked.findings}
 
 
 def test_values_that_render_alike_are_swept_once(tmp_path: Path) -> None:

@@ -46,35 +46,3 @@ def test_qwen3_comes_to_what_our_own_renderer_and_dialects_say(tmp_path: Path) -
     assert theirs == ours
     assert {"TF101", "TF102", "TF301"} <= {finding.code for finding in checked.findings}
     assert len(checked.runs) > 20
-
-
-def test_deepseek_v4_keeps_its_reasoning_when_it_is_told_to_or_has_tools(tmp_path: Path) -> None:
-    corpus = corpus_directory()
-    if corpus is None:
-        pytest.skip("the corpus of tokenizers is not here")
-    for file in (corpus / "tokenizers" / "deepseek-v4").iterdir():
-        shutil.copy(file, tmp_path / file.name)
-    (tmp_path / "config.json").write_text(json.dumps(TINY_QWEN3))
-    options = CheckOptions(reasoning_parser="deepseek_v4", tool_call_parser="deepseek_v4")
-    checked = _through_vllm(tmp_path, options, "--tokenizer-mode", "deepseek_v4")
-    core = {run.id: run for run in checked.runs if run.core}
-
-    assert checked.verdict == "breaks"
-    assert core["reasoning-chat/default/faithful/raw"].preserving is False
-    assert core["reasoning-chat/drop_thinking=false/faithful/raw"].preserving is True
-    assert core["plain-chat/thinking=false/faithful/raw"].preserving is True
-    with_tools = [run for run in core.values() if "tool" in run.scenario]
-    assert {run.scenario for run in with_tools} >= {"tool-rounds", "tool-loop-then-user"}
-    assert all(run.preserving for run in with_tools)
-    assert {run.completion for run in core.values()} == {"training-view"}
-
-    (finding,) = [each for each in checked.findings if each.severity == "error"]
-    assert finding.code == "TF102"
-    assert finding.locations == ()
-    assert finding.divergence is not None
-    assert finding.divergence.stream.text.startswith("think>")
-    assert finding.divergence.prompt.text.startswith("/think>")
-    assert finding.fix is not None
-    assert '{"drop_thinking": false}' in finding.fix.text
-    alike = {each.what: each.why for each in checked.coverage.not_evaluated}
-    assert alike["kwargs enable_thinking=false"] == "renders as thinking=false does"
