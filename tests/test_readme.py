@@ -99,6 +99,7 @@ def test_every_option_named_exists() -> None:
         "--default-chat-template-kwargs",
         "--enable-cache-report",
         "--enable-prompt-tokens-details",
+        "--tokenizer-mode",
         "--trust-request-chat-template",
     }
     assert named <= known | servers | {"--store"}  # of tools/tiny_server.py

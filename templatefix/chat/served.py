@@ -12,7 +12,7 @@ from templatefix.chat.conversation import Message, answer_of
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Kwargs, Server, Tools
 from templatefix.render import PINNED_CLOCK, Crashed, Refused, RenderRequest
-from templatefix.render.vllm_server import VllmServer
+from templatefix.render.remote import Remote
 from templatefix.tokens import Encoder
 
 Fault = Refused | Crashed | Unpresentable
@@ -43,7 +43,7 @@ class ServedChat(Server):
     the ids spell.
     """
 
-    def __init__(self, remote: VllmServer, ours: Server, encoder: Encoder) -> None:
+    def __init__(self, remote: Remote, ours: Server, encoder: Encoder) -> None:
         super().__init__(ours.renderer, ours.content_format, ours.knows_developer)
         self.remote = remote
         self._ours = ours
@@ -127,6 +127,8 @@ class ServedChat(Server):
                 message = self.remote.derender(
                     messages, tools, kwargs, prompt_ids, completion_ids, cut=cut
                 )
+                if message is None:
+                    return None
                 known = answer_of(message)
             except (Refused, Crashed) as fault:
                 known = _own_words(fault)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from templatefix.errors import TargetError
 from templatefix.render import Crashed, Refused
-from templatefix.render.vllm_server import VllmServer
+from templatefix.render.remote import Remote
 from templatefix.tokens.fallback import special_token_shapes
 
 #: Ends in a way that no token of a usual text goes beyond.
@@ -18,7 +18,7 @@ class ServedEncoder:
 
     approximate = False
 
-    def __init__(self, remote: VllmServer) -> None:
+    def __init__(self, remote: Remote) -> None:
         self._remote = remote
         self.source = f"of {remote.name}"
         self.characters_encoded = 0

@@ -18,7 +18,7 @@ from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from templatefix.limits import overruns
 from templatefix.render import SyntaxFault
-from templatefix.render.vllm_server import VllmServer
+from templatefix.render.remote import Remote
 from templatefix.source.template import ChatTemplate
 from templatefix.syntax import Unparsable
 
@@ -30,7 +30,7 @@ def check(
     options: CheckOptions,
     policy: str = "keep-reasoning",
     scenario: Scenario | None = None,
-    remote: VllmServer | None = None,
+    remote: Remote | None = None,
 ) -> Report:
     """Check one template. ``scenario`` is the conversation of ``options``, already read.
 

@@ -13,7 +13,7 @@ from templatefix.chat.served_tokens import ServedEncoder
 from templatefix.chat.server import Server, Tools
 from templatefix.errors import TargetError
 from templatefix.render import Crashed, JinjaRenderer, Refused
-from templatefix.render.vllm_server import VllmServer
+from templatefix.render.remote import Remote
 from templatefix.replay.modes import histories, questions
 from templatefix.source.template import ChatTemplate
 from templatefix.syntax import Template, content_format, literals, parse, reads_attribute
@@ -55,7 +55,7 @@ def by_us(template: ChatTemplate, parsed: Template) -> Rendering:
     return Rendering(template, parsed, server, encoder, texts, without_tools)
 
 
-def served(template: ChatTemplate, parsed: Template, remote: VllmServer) -> Rendering:
+def served(template: ChatTemplate, parsed: Template, remote: Remote) -> Rendering:
     """Find out how a server renders ``template``. Raises ``SyntaxFault`` or ``TargetError``."""
     encoder = _encoder(template, parsed, remote)
     chat = ServedChat(remote, _our_server(template, parsed), encoder)
@@ -84,7 +84,7 @@ def _texts_of(template: ChatTemplate, parsed: Template) -> tuple[str, ...]:
     return (*literals(parsed), *template.special_tokens.values())
 
 
-def _encoder(template: ChatTemplate, parsed: Template, remote: VllmServer) -> Encoder:
+def _encoder(template: ChatTemplate, parsed: Template, remote: Remote) -> Encoder:
     """The target's own tokenizer where it can be read and is the server's, else the server's."""
     served = ServedEncoder(remote)
     if template.tokenizer is None:

@@ -15,7 +15,7 @@ from templatefix.dialect.parsers import Parsers
 from templatefix.errors import TargetError
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
-from templatefix.render.vllm_server import VllmServer
+from templatefix.render.remote import Remote
 from templatefix.source.template import ChatTemplate
 from templatefix.syntax import Template, named_kwargs, parse
 from templatefix.tokens import Encoder
@@ -43,9 +43,7 @@ class Subject:
         return not self.without_tools
 
 
-def prepare(
-    template: ChatTemplate, options: CheckOptions, remote: VllmServer | None = None
-) -> Subject:
+def prepare(template: ChatTemplate, options: CheckOptions, remote: Remote | None = None) -> Subject:
     """Parse and compile a template and load its tokenizer.
 
     With ``remote``, prompts and answers are those of a running server. Where it does not render

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
@@ -14,6 +14,7 @@ from templatefix.errors import TargetError
 from templatefix.findings.finding import SEVERITIES, Finding, Fix, Severity
 from templatefix.findings.outcome import NotEvaluated, Report
 from templatefix.rules import RULES
+from templatefix.serving.encoders import encoder_of
 from templatefix.serving.options import AUTO, ServerOptions
 from templatefix.serving.plan import KWARGS_FLAG, flag_text
 from templatefix.serving.render_server import render_server
@@ -82,14 +83,32 @@ def check_elsewhere(
         if not renderer.escapes:
             words = "no flag makes vLLM read the template for this model"
         return _with(report, _finding(template, found, "info", words))
-    try:
-        find_vllm()
-        if template.tokenizer is None:
-            raise TargetError(template.display, "its tokenizer is not there", "give --tokenizer")
-        started = _through(template, renderer, asked, ServerOptions(AUTO))
-    except TargetError as reason:
-        return _unchecked(template, found, asked, reason)
-    return _explained(started, template, found)
+    reasons: list[TargetError] = []
+    for way in (_through_vllm, _through_library):
+        try:
+            report = way(template, renderer, asked)
+        except TargetError as reason:
+            reasons.append(reason)
+            continue
+        if report is not None:
+            return _explained(report, template, found)
+    return _unchecked(template, found, asked, reasons)
+
+
+def _through_vllm(template: ChatTemplate, renderer: Renderer, asked: Asked) -> Report:
+    find_vllm()
+    if template.tokenizer is None:
+        raise TargetError(template.display, "its tokenizer is not there", "give --tokenizer")
+    return _through(template, renderer, asked, ServerOptions(AUTO))
+
+
+def _through_library(template: ChatTemplate, renderer: Renderer, asked: Asked) -> Report | None:
+    encoder = encoder_of(template, renderer)
+    if encoder is None:
+        return None
+    bare = replace(template, text="", display=template.target, name=None)
+    options = _with_parsers(asked.options, renderer)
+    return check(bare, options, asked.policy, asked.scenario, encoder)
 
 
 def check_served(template: ChatTemplate, asked: Asked, server: ServerOptions) -> Report:
@@ -121,10 +140,10 @@ def _with_parsers(options: CheckOptions, renderer: Renderer) -> CheckOptions:
 
 
 def _unchecked(
-    template: ChatTemplate, found: Recognised, asked: Asked, reason: TargetError
+    template: ChatTemplate, found: Recognised, asked: Asked, reasons: Sequence[TargetError]
 ) -> Report:
     """The report where vLLM's code cannot be run here: of the template, where there is one."""
-    why = reason.message
+    why = "; ".join(reason.message for reason in reasons)
     if template.text:
         report = check(template, asked.options, asked.policy, asked.scenario)
         words = "the verdict is that of the template, and does not apply to vLLM"
@@ -145,7 +164,8 @@ def _unchecked(
     skipped = NotEvaluated(f"the renderer {found.renderer.mode}", why)
     coverage = replace(report.coverage, not_evaluated=(skipped, *report.coverage.not_evaluated))
     report = replace(report, coverage=coverage)
-    hint = f"to check it, {reason.hint} (--server auto), or give the --server URL of one that runs"
+    hints = ", or ".join(reason.hint for reason in reasons)
+    hint = f"to check it, {hints}; or give the --server URL of a vLLM that runs"
     return _with(report, replace(_finding(template, found, "warning", words), explanation=hint))
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from templatefix.check.options import CheckOptions
@@ -18,8 +18,6 @@ from templatefix.check.subject import prepare
 from templatefix.errors import TargetError
 from templatefix.render import SyntaxFault
 from templatefix.render.vllm_server import VllmServer
-from templatefix.serving.harmony_vocabulary import VARIABLE as VOCABULARY
-from templatefix.serving.harmony_vocabulary import write_vocabulary
 from templatefix.serving.model_directory import model_directory
 from templatefix.serving.options import AUTO, ServerOptions
 from templatefix.serving.renderers import HARMONY, Renderer, names_mode, renderer_of
@@ -71,8 +69,7 @@ def _started(template: ChatTemplate, check: CheckOptions, wanted: ServerOptions)
             command += _template_file(template, scratch)
         command += [*_parsers(template, check, renderer), *wanted.arguments]
         log = scratch / "server.log"
-        environment = _vocabulary(template, scratch) if renderer is HARMONY else {}
-        server = _start(command, python, scratch, log, environment)
+        server = _start(command, python, scratch, log)
         try:
             _wait(server, port, log, wanted.start_timeout)
             yield f"http://127.0.0.1:{port}"
@@ -86,24 +83,10 @@ def _mode(renderer: Renderer, arguments: Sequence[str]) -> list[str]:
     return [f"--tokenizer-mode={renderer.mode}"]
 
 
-def _vocabulary(template: ChatTemplate, scratch: Path) -> dict[str, str]:
-    """Harmony's code would fetch the vocabulary that the model's own tokenizer has."""
-    tokenizer = template.tokenizer
-    if os.environ.get(VOCABULARY) or tokenizer is None or tokenizer.json_path is None:
-        return {}
-    directory = write_vocabulary(tokenizer.json_path, scratch / "vocabulary")
-    return {} if directory is None else {VOCABULARY: str(directory)}
-
-
 def _start(
-    command: Sequence[str],
-    python: VllmPython,
-    scratch: Path,
-    log: Path,
-    added: Mapping[str, str],
+    command: Sequence[str], python: VllmPython, scratch: Path, log: Path
 ) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, **_ENVIRONMENT, **added}
-    environment["VLLM_CONFIG_ROOT"] = str(scratch / "config")
+    environment = {**os.environ, **_ENVIRONMENT, "VLLM_CONFIG_ROOT": str(scratch / "config")}
     environment["VLLM_CACHE_ROOT"] = str(scratch / "cache")
     # Our own path is of no use to another Python.
     kept = os.environ.get("PYTHONPATH") if python.path == sys.executable else None

@@ -102,7 +102,7 @@ _BY_ARCHITECTURE = MappingProxyType(
 _BY_MODEL_TYPE = MappingProxyType({"gpt_oss": HARMONY})
 #: vLLM takes Mistral's tokenizer where a file matches each of these.
 _MISTRAL_WEIGHTS = ("consolidated*.safetensors",)
-_MISTRAL_TOKENIZERS = ("tekken.json", "tokenizer.model.v*")
+MISTRAL_TOKENIZERS = ("tekken.json", "tokenizer.model.v*")
 
 
 def recognise(config: Mapping[str, Any], files: Collection[str]) -> Recognised | None:
@@ -118,7 +118,7 @@ def recognise(config: Mapping[str, Any], files: Collection[str]) -> Recognised |
         if isinstance(architecture, str) and architecture in _BY_ARCHITECTURE:
             return Recognised(_BY_ARCHITECTURE[architecture], f"architecture {architecture}")
     weights, tokenizer = (
-        _first(files, patterns) for patterns in (_MISTRAL_WEIGHTS, _MISTRAL_TOKENIZERS)
+        _first(files, patterns) for patterns in (_MISTRAL_WEIGHTS, MISTRAL_TOKENIZERS)
     )
     if weights and tokenizer:
         return Recognised(MISTRAL, f"{tokenizer} beside {weights}")

@@ -28,9 +28,6 @@ def main() -> None:
     told = {"args": sys.argv[1:], "version": version, "pids": [os.getpid(), child.pid]}
     told["directory"] = sorted(file.name for file in Path(sys.argv[3]).iterdir())
     told["config"] = json.loads((Path(sys.argv[3]) / "config.json").read_text("utf-8"))
-    vocabulary = os.environ.get("TIKTOKEN_ENCODINGS_BASE")
-    if vocabulary:
-        told["vocabulary"] = (Path(vocabulary) / "o200k_base.tiktoken").read_text().splitlines()
     notes.write_text(json.dumps(told), encoding="utf-8")
     how = os.environ.get("STAND_IN_HOW", "")
     if how == "dies":

@@ -78,7 +78,7 @@ def test_without_a_template_the_report_says_what_renders_and_what_can_be_done(
     assert all(way in fix(finding) for way in ways)
     assert ("--tokenizer-mode hf" in fix(finding)) == (mode != "harmony")
     assert ("no flag" in finding.message) == (mode == "harmony")
-    assert "--server auto" in finding.explanation
+    assert "--server URL" in finding.explanation
     assert vllm_python.VARIABLE in finding.explanation
     (left_out,) = report.coverage.not_evaluated
     assert left_out.what == f"the renderer {mode}"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-from datetime import date
 from pathlib import Path
 from typing import Any
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +12,7 @@ from templatefix.findings.outcome import Report
 from templatefix.serving.options import AUTO
 from templatefix.serving.vllm_python import VARIABLE
 from tests import packages
-from tests.corpus import corpus_directory
-from tests.vllm.render_server import START_SECONDS, TINY_QWEN3, python_with_vllm, write_model
+from tests.vllm.render_server import START_SECONDS, python_with_vllm, write_model
 
 pytestmark = pytest.mark.vllm
 
