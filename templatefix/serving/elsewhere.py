@@ -86,16 +86,16 @@ def check_elsewhere(
     reasons: list[TargetError] = []
     for way in (_through_vllm, _through_library):
         try:
-            report = way(template, renderer, asked)
+            rendered = way(template, renderer, asked)
         except TargetError as reason:
             reasons.append(reason)
             continue
-        if report is not None:
-            return _explained(report, template, found)
+        if rendered is not None:
+            return _explained(rendered, template, found)
     return _unchecked(template, found, asked, reasons)
 
 
-def _through_vllm(template: ChatTemplate, renderer: Renderer, asked: Asked) -> Report:
+def _through_vllm(template: ChatTemplate, renderer: Renderer, asked: Asked) -> Report | None:
     find_vllm()
     if template.tokenizer is None:
         raise TargetError(template.display, "its tokenizer is not there", "give --tokenizer")
