@@ -89,6 +89,7 @@ def _reference(
     modes = modes_of(repaired, asked)
     proof = proof.including(c6(Bench(repaired, modes, header.policy, BLOCK_SIZE)))
     _expect_held(ready, model_id, proof)
+    _expect_served_alike(ready, model_id, subject, repaired)
     trial = bench.trial(ready.text)
     return Reference(
         model_id=model_id,
@@ -119,6 +120,22 @@ def _expect_held(ready: Ready, model_id: str, proof: Proof) -> None:
     for violation in proof.violations:
         message = f"breaks {violation.clause} against {model_id}: {violation.message}"
         raise TargetError(str(ready.path), message, "mend the ready template")
+
+
+def _expect_served_alike(
+    ready: Ready, model_id: str, published: Subject, repaired: Subject
+) -> None:
+    """vLLM reads from a template what messages to send; a bench sends what the original gets."""
+    was, now = published.server, repaired.server
+    if now.content_format != was.content_format:
+        message = (
+            f"makes vLLM send content in its {now.content_format} form, where the template of "
+            f"{model_id} gets the {was.content_format} form"
+        )
+        raise TargetError(str(ready.path), message, "loop over content as the published one does")
+    if now.knows_developer != was.knows_developer:
+        message = f"names the role developer, or the template of {model_id} does, but not both"
+        raise TargetError(str(ready.path), message, "name it where the published one does")
 
 
 def _reuse(before: Trial, after: Trial) -> Iterator[ChatReuse]:

@@ -102,6 +102,28 @@ def test_a_template_that_breaks_the_contract_gets_no_record(
     assert not (folder / "one.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("addition", "said"),
+    [
+        (
+            "{%- for message in messages %}{% for part in message.content %}{% endfor %}",
+            "openai form",
+        ),
+        (
+            "{%- for message in messages %}{% if message.role == 'developer' %}{% endif %}",
+            "the role developer",
+        ),
+    ],
+)
+def test_a_template_that_makes_vllm_send_other_messages_gets_no_record(
+    folder: Path, addition: str, said: str
+) -> None:
+    code, error = record(folder, HEADER + addition + "{% endfor %}" + READY)
+    assert code == 2
+    assert said in error
+    assert not (folder / "one.json").exists()
+
+
 def test_a_difference_from_the_patch_has_to_be_explained(folder: Path) -> None:
     """The contract would refuse this one before; the comparison does not rely on it."""
     louder = READY.replace("'<|im_end|>\\n' }}", "'!<|im_end|>\\n' }}")
