@@ -91,7 +91,17 @@ def test_gpt_oss_ends_history_with_another_stop_token_at_no_cost() -> None:
 )
 def test_sentencepiece_tokenizers_show_no_false_seam(model_id: str) -> None:
     assert "TF108" not in _codes(model_id)
+
+
+@pytest.mark.parametrize(
+    "model_id", ["unsloth/llama-2-7b-chat", "microsoft/Phi-3-mini-4k-instruct"]
+)
+def test_old_formats_without_reasoning_are_preserving(model_id: str) -> None:
     assert corpus_report(model_id).verdict == "preserving"
+
+
+def test_a_space_that_the_server_hands_on_is_printed_twice() -> None:
+    assert "TF104" in _codes("mistralai/Mistral-7B-Instruct-v0.2")
 
 
 def test_gemma2_refuses_a_system_message_and_does_not_crash() -> None:

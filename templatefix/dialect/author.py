@@ -234,7 +234,7 @@ class Author:
                 if learned.source == "training-view":
                     break
                 other = self._learn(context, tools, kwargs, shape, seat)
-                learned = other if other.source == "training-view" else learned
+                learned = other if _knows_more(other, learned, shape) else learned
             if learned.layout is not None and not learned.layout.stop:
                 stop = self._stop(messages, tools, kwargs, shape)
                 learned = replace(learned, layout=replace(learned.layout, stop=stop))
@@ -413,6 +413,14 @@ def _contexts(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
         rest = [message for message in messages if message.get("role") != "system"]
         if rest:
             yield rest
+
+
+def _knows_more(other: _Learned, learned: _Learned, shape: Answer) -> bool:
+    """Whether a shorter conversation taught more; content before calls is composed there too."""
+    if other.source == "training-view":
+        return True
+    beside = bool(shape.content and shape.tool_calls) and other.source == "markers"
+    return beside and learned.source in ("dialect", "unknown")
 
 
 def _whole_tags(tail: str, length: int) -> int:

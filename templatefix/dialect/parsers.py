@@ -78,8 +78,12 @@ class Parsers:
         ``state`` that does not think, a server that is set up for the model splits nothing off.
         """
         if self.reasoning is None and (self.tool is None or not meant.tool_calls):
-            # Without a parser the server hands on what was said, and no layout around it.
-            return Answer(stripped(meant).reasoning, meant.content, _redumped(meant.tool_calls))
+            # Without a parser the server hands on what was said, and no layout around it; but
+            # for whitespace before it, which a server cannot tell from the text.
+            content = meant.content
+            if content and completion.lstrip() == content.lstrip():
+                content = completion
+            return Answer(stripped(meant).reasoning, content, _redumped(meant.tool_calls))
         parsed = self._parse(completion, meant, state, kwargs, tools)
         if _same_calls(parsed.tool_calls, meant.tool_calls):
             return parsed if verbatim else without_separator(parsed, meant)

@@ -20,7 +20,7 @@ from templatefix.dialect.thinking import State, Tags
 from templatefix.render import JinjaRenderer
 from templatefix.source import ChatTemplate, TokenizerRef
 from tests.example import EXAMPLE
-from tests.subjects import APPENDS, APPENDS_ALL, branches, subject
+from tests.subjects import APPENDS, APPENDS_ALL, branches, report, subject
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
@@ -321,9 +321,9 @@ def test_a_generation_config_names_all_that_ends_a_turn() -> None:
         template = ChatTemplate(
             "t", "t.jinja", text, stop_token_ids=stop_token_ids, tokenizer=tokenizer
         )
-        report = check(template, CheckOptions())
-        assert report.verdict == "preserving"
-        return {finding.code for finding in report.findings}
+        checked = check(template, CheckOptions())
+        assert checked.verdict == "preserving"
+        return {finding.code for finding in checked.findings}
 
     assert "TF105" in codes((end,))
     assert "TF105" not in codes(())
@@ -346,3 +346,21 @@ def test_content_that_is_not_printed_beside_calls_stands_before_them() -> None:
     assert known.written.text == ' c[[look a "b"]][[look a "b"]]<|im_end|>'
     assert known.written.content == (0, 2)
     assert known.written.calls == (2, len(known.written.text) - len("<|im_end|>"))
+
+
+def test_content_beside_calls_is_learned_without_a_system_message_that_moves() -> None:
+    system = "{%- if messages[0].role == 'system' and messages[-1].role == 'user' %}"
+    moves = branches(_DROPS, before=system + "{{- messages[0].content }}{% endif %}")
+    asked = ({"role": "system", "content": "s"}, *ASKED)
+    answer = Answer(None, " c", (CALL,))
+    known = _completion(moves, answer, messages=asked, tools=TOOLS)
+    assert _text(known) == ' c[[look a "b"]]<|im_end|>'
+
+
+def test_a_space_that_the_format_puts_before_an_answer_comes_back_with_it() -> None:
+    """vLLM 0.32 decodes a completion as what follows the prompt, and keeps its first space."""
+    spaced = "{{- '<|im_start|>assistant\\n' + %s + '<|im_end|>\\n' }}"
+    twice = report(branches(spaced % "' ' + message.content"))
+    assert [finding.code for finding in twice.findings if finding.severity == "error"] == ["TF104"]
+    once = "('' if message.content[:1] == ' ' else ' ') + message.content"
+    assert report(branches(spaced % once)).verdict == "preserving"
