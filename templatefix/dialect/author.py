@@ -348,15 +348,14 @@ class Author:
 
     def _from_dialect(self, shape: Answer, seat: _Seat, kwargs: Kwargs) -> _Learned:
         """Reasoning and calls in the layouts of the format's parsers."""
-        calls = self.parsers.calls_text(shape)
-        if calls is None:
+        text = self.parsers.said(shape)
+        if text is None:
             return _Learned(None, "unknown")
         lead, source = self._reasoning_lead(shape, seat, kwargs)
         if lead is None:
             return _Learned(None, "unknown")
         if shape.tool_calls:
             source = "dialect"
-        text = (shape.content or "") + calls
         try:
             silent = Answer(None, shape.content, shape.tool_calls)
             ids = self.parsers.call_ids(shape.tool_calls, ())

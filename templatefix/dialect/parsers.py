@@ -47,11 +47,19 @@ class Parsers:
         before = "" if opened else spelling.before + self.reasoning.open + spelling.lead
         return before, spelling.tail + self.reasoning.close + spelling.gap
 
-    def calls_text(self, answer: Answer) -> str | None:
-        """The tool calls as the tool dialect writes them; None for an unknown dialect."""
-        if not answer.tool_calls:
-            return ""
-        return None if self.tool is None else self.tool.completion(answer.tool_calls, 0)
+    def said(self, answer: Answer) -> str | None:
+        """Content and calls as the dialects write them; None for calls in an unknown dialect."""
+        if answer.tool_calls and self.tool is None:
+            return None
+        if self.reasoning is not None and self.reasoning.content_open:
+            silent = Answer(None, answer.content, answer.tool_calls)
+            return named.completion(
+                silent, self.reasoning, self.tool, opened=False, stop="", thinking=False
+            )
+        calls = (
+            self.tool.completion(answer.tool_calls, 0) if self.tool and answer.tool_calls else ""
+        )
+        return (answer.content or "") + calls
 
     def call_ids(self, calls: Sequence[ToolCall], messages: Sequence[Message]) -> tuple[str, ...]:
         """The ids that the server gives to ``calls``, which follow those in ``messages``."""

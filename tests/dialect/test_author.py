@@ -15,6 +15,8 @@ from templatefix.chat.conversation import Cut, Message
 from templatefix.chat.server import Server
 from templatefix.check import CheckOptions, check
 from templatefix.dialect.author import Author, Completion, Unspoken
+from templatefix.dialect.named import REASONING
+from templatefix.dialect.named import TOOLS as TOOL_DIALECTS
 from templatefix.dialect.parsers import Parsers
 from templatefix.dialect.thinking import State, Tags
 from templatefix.render import JinjaRenderer
@@ -364,3 +366,26 @@ def test_a_space_that_the_format_puts_before_an_answer_comes_back_with_it() -> N
     assert [finding.code for finding in twice.findings if finding.severity == "error"] == ["TF104"]
     once = "('' if message.content[:1] == ' ' else ' ') + message.content"
     assert report(branches(spaced % once)).verdict == "preserving"
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (Answer(None, "c"), "<|channel|>final<|message|>c"),
+        (
+            Answer("r", "c"),
+            "<|channel|>analysis<|message|>r<|end|><|start|>assistant<|channel|>final<|message|>c",
+        ),
+        (
+            Answer(None, "c", (ToolCall("look", "{}"),)),
+            "<|channel|>commentary<|message|>c<|end|><|start|>assistant"
+            "<|channel|>commentary to=functions.look <|constrain|>json<|message|>{}",
+        ),
+    ],
+)
+def test_a_dialect_opens_its_content_too(answer: Answer, text: str) -> None:
+    hides = branches("{{- '<|im_start|>assistant\\n<|im_end|>\\n' }}")
+    server = Server(JinjaRenderer(hides, {}), "string", False)
+    parsers = Parsers(REASONING["openai_gptoss"], TOOL_DIALECTS["openai"])
+    author = Author(server, (), (), ("<|end|><|start|>assistant",), parsers)
+    assert _text(author.completion(ASKED, TOOLS, {}, answer)) == text
