@@ -29,7 +29,7 @@ def shape_of(bench: Bench, *, system: bool = True) -> Shape:
         early=_early(bench, found),
         endings=_endings(bench, found),
         stops=bench.subject.author.stops,
-        parsed=parsers.reasoning is not None,
+        parsed=parsers.reasoning is not None or _led(bench, found),
         system=system,
         thinking=_thinking(bench),
         drops=bench.policy == "lossless",
@@ -37,6 +37,13 @@ def shape_of(bench: Bench, *, system: bool = True) -> Shape:
         moves=_moves(bench, found),
         refuses="raise_exception" in bench.subject.template.text,
     )
+
+
+def _led(bench: Bench, found: list[Place]) -> bool:
+    """Whether content comes back with the whitespace that the layout has before it."""
+    speaker = Speaker(bench)
+    said = (speaker.replayed(place, Answer(None, CONTENT)) for place in found if place.quiet)
+    return any(answer.content not in (None, CONTENT) for answer in said)
 
 
 def _silent(found: list[Place]) -> str:
