@@ -60,3 +60,9 @@ def corpus_entries() -> Iterator[Entry]:
 def corpus_entry(model_id: str) -> Entry | None:
     """One model's entry, by its hub id."""
     return next((entry for entry in corpus_entries() if entry.model_id == model_id), None)
+
+
+def family_tokenizer(family: str) -> Path | None:
+    """The tokenizer of a family of models, whether or not one of them has a template."""
+    found = (entry.tokenizer for entry in corpus_entries() if entry.family == family)
+    return next((tokenizer for tokenizer in found if tokenizer is not None), None)

@@ -10,6 +10,7 @@ from templatefix import api
 from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
 from templatefix.errors import TargetError
+from templatefix.ready.encoders import against_encoder
 from templatefix.ready.fit import fitting, serving
 from templatefix.ready.measure import measured
 from templatefix.ready.record import record_json
@@ -53,8 +54,13 @@ def record(
         for model_id in ready.header.references:
             shown.now(f"loading {model_id}")
             published.append((model_id, api.the_template(targets.get(model_id, model_id), source)))
+        encoders = []
+        for named in ready.header.encoders:
+            shown.now(f"measuring {name} against {named.name}")
+            itself = api.the_template(str(ready.path), source)
+            encoders.append(against_encoder(ready, named, itself, max_examples))
         shown.now(f"measuring {name}")
-        text = record_json(measured(ready, published, max_examples))
+        text = record_json(measured(ready, published, max_examples, encoders))
     path = ready.record_path
     known = path.read_text(encoding="utf-8") if path.is_file() else None
     if known == text:

@@ -69,14 +69,19 @@ class Evidence:
 
     @property
     def lost_by_parser(self) -> str | None:
-        """The field whose text at the divergence never reached the client, if there is one."""
+        """The field whose text at the divergence never reached the client, if there is one.
+
+        Whitespace at a field's end that is missing shows up after the whitespace that follows it.
+        """
         if not self.current or self.answer is None or self.region != "completion":
             return None
         received = (self.answer.reasoning or "", self.answer.content or "")
         for field, span in (("reasoning", self.reasoning), ("content", self.content)):
-            if span is not None and span[0] <= self.at <= span[1]:
-                text = self.stream_part[slice(*span)]
-                return None if any(text in each for each in received) else field
+            if span is None or self.at < span[0] or self.stream_part[span[1] : self.at].strip():
+                continue
+            text = self.stream_part[slice(*span)]
+            if not any(text in each for each in received):
+                return field
         return None
 
     @property

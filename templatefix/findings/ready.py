@@ -8,16 +8,29 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class EncoderName:
+    """A renderer of vLLM's that takes the place of a published template, ``vllm:MODE``.
+
+    ``kwargs`` make it keep history; None where nothing does.
+    """
+
+    name: str
+    kwargs: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
 class Header:
     """What the header says.
 
     ``serves`` are model ids; ``references`` those of them whose published template it was
-    measured against. ``differs`` says where it renders otherwise than what ``templatefix patch``
-    makes of a reference, and why.
+    measured against; ``encoders`` what it was measured against where none is published.
+    ``differs`` says where it renders otherwise than what ``templatefix patch`` makes of a
+    reference, and why.
     """
 
     serves: tuple[str, ...]
     references: tuple[str, ...]
+    encoders: tuple[EncoderName, ...]
     policy: str
     reasoning_parser: str | None
     tool_call_parser: str | None
@@ -94,6 +107,42 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class Agreement:
+    """Prompts that an encoder and a template rendered alike, in text and so in tokens.
+
+    ``refused`` are those besides them that the encoder refuses and the template renders.
+    """
+
+    prompts: int
+    refused: int
+
+
+@dataclass(frozen=True)
+class EncoderReference:
+    """The measurement against one encoder of vLLM's, whose ``version`` it has.
+
+    ``clauses`` are those that need no published template; ``openings`` hold no answer yet,
+    ``histories`` do, and are compared where ``kwargs`` make the encoder keep them. ``generated``
+    conversations are among both.
+    """
+
+    name: str
+    version: str
+    kwargs: Mapping[str, Any] | None
+    tokenizer: str
+    approximate: bool
+    modes: tuple[Mapping[str, Any], ...]
+    clauses: Mapping[str, int]
+    conversations: int
+    generated: int
+    tokens: int
+    openings: Agreement
+    histories: Agreement | None
+    reuse: tuple[ChatReuse, ...]
+    costs: tuple[Cost, ...]
+
+
+@dataclass(frozen=True)
 class Record:
     """Everything that is known of a ready template.
 
@@ -110,3 +159,4 @@ class Record:
     versions: Mapping[str, str]
     references: tuple[Reference, ...]
     limits: tuple[str, ...]
+    encoders: tuple[EncoderReference, ...] = ()

@@ -5,12 +5,14 @@ The header is written by hand, the record is measured: see :mod:`templatefix.rea
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
 from templatefix.errors import TargetError
-from templatefix.findings.ready import Header
+from templatefix.findings.ready import EncoderName, Header
 from templatefix.policy import POLICIES
+from templatefix.ready.encoding import PREFIX
 
 _COMMENT = re.compile(r"\s*\{#-?(?P<text>.*?)-?#\}", re.DOTALL)
 #: ``key: value``; a line that is indented deeper goes on with the value.
@@ -57,7 +59,10 @@ def header_of(text: str, display: str) -> Header:
         raise TargetError(display, f"no policy is named {policy!r}", " or ".join(POLICIES))
     return Header(
         serves=tuple(part.strip() for part in found["serves"][0].split(",")),
-        references=tuple(found["reference"]),
+        references=tuple(each for each in found["reference"] if not each.startswith(PREFIX)),
+        encoders=tuple(
+            _encoder(each, display) for each in found["reference"] if each.startswith(PREFIX)
+        ),
         policy=policy,
         reasoning_parser=_one(found, "reasoning-parser"),
         tool_call_parser=_one(found, "tool-call-parser"),
@@ -82,6 +87,19 @@ def _fields(comment: str) -> Iterator[tuple[str, str]]:
             value += " " + words
     if key:
         yield key, value
+
+
+def _encoder(value: str, display: str) -> EncoderName:
+    """``vllm:MODE``, and after it the kwargs that make it keep history, as JSON."""
+    name, _, words = value.partition(" ")
+    try:
+        kwargs = json.loads(words) if words else None
+    except ValueError:
+        kwargs = words
+    if kwargs is not None and not isinstance(kwargs, dict):
+        message = f"after {name} its header has {words!r}, which is no JSON object"
+        raise TargetError(display, message, "give the kwargs that make it keep history, or none")
+    return EncoderName(name, kwargs)
 
 
 def _one(found: dict[str, list[str]], key: str) -> str | None:

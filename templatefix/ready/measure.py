@@ -21,6 +21,7 @@ from templatefix.errors import TargetError
 from templatefix.findings.ready import (
     ChatReuse,
     Cost,
+    EncoderReference,
     Header,
     Patch,
     Record,
@@ -46,11 +47,15 @@ _CHATS = ("plain-chat", "reasoning-chat", "tool-loop-then-user")
 
 
 def measured(
-    ready: Ready, published: Sequence[tuple[str, ChatTemplate]], max_examples: int
+    ready: Ready,
+    published: Sequence[tuple[str, ChatTemplate]],
+    max_examples: int,
+    encoders: Sequence[EncoderReference] = (),
 ) -> Record:
     """Measure a ready template against the published templates of the models it names.
 
-    ``published`` holds pairs of a model id and its template. Raises ``TargetError`` where the
+    ``published`` holds pairs of a model id and its template, ``encoders`` what was measured
+    against encoders (:mod:`templatefix.ready.encoders`). Raises ``TargetError`` where the
     contract does not hold, or where the header hides a difference.
     """
     header = ready.header
@@ -71,24 +76,30 @@ def measured(
         },
         references=references,
         limits=header.limits,
+        encoders=tuple(encoders),
+    )
+
+
+def asked_of(header: Header) -> CheckOptions:
+    """How the checks are made: with the parsers that the template is served with."""
+    return CheckOptions(
+        block_size=BLOCK_SIZE,
+        reasoning_parser=header.reasoning_parser,
+        tool_call_parser=header.tool_call_parser,
     )
 
 
 def _reference(
     ready: Ready, header: Header, model_id: str, template: ChatTemplate, max_examples: int
 ) -> Reference:
-    asked = CheckOptions(
-        block_size=BLOCK_SIZE,
-        reasoning_parser=header.reasoning_parser,
-        tool_call_parser=header.tool_call_parser,
-    )
+    asked = asked_of(header)
     subject = prepare(template, asked)
     bench = Bench(subject, modes_of(subject, asked), header.policy, BLOCK_SIZE)
     proof = verify(bench, ready.text, max_examples=max_examples, seed=SEED, fold=True)
     repaired = prepare(replace(template, text=ready.text), asked)
     modes = modes_of(repaired, asked)
     proof = proof.including(c6(Bench(repaired, modes, header.policy, BLOCK_SIZE)))
-    _expect_held(ready, model_id, proof)
+    expect_held(ready, model_id, proof)
     _expect_served_alike(ready, model_id, subject, repaired)
     trial = bench.trial(ready.text)
     return Reference(
@@ -100,23 +111,16 @@ def _reference(
         clauses={each.clause: each.tried for each in proof.results},
         conversations=len(trial.runs),
         generated=proof.examples,
-        tokens=sum(len(r.prompt_ids) for run in trial.runs for r in run.requests),
+        tokens=prompt_tokens(trial),
         steps=_steps(bench, ready.text),
-        reuse=tuple(_reuse(bench.original, trial)),
-        costs=tuple(
-            Cost(
-                trade.kwargs,
-                trade.requests,
-                round(trade.extra_context / max(1, trade.requests), 1),
-                round(trade.saved_prefill / max(1, trade.requests), 1),
-            )
-            for trade in trades(bench.original, trial)
-        ),
+        reuse=tuple(reuse(bench.original, trial)),
+        costs=tuple(costs(bench.original, trial)),
         patch=against_patch(ready, header, subject, bench),
     )
 
 
-def _expect_held(ready: Ready, model_id: str, proof: Proof) -> None:
+def expect_held(ready: Ready, model_id: str, proof: Proof) -> None:
+    """Raises ``TargetError`` for the first clause that was broken."""
     for violation in proof.violations:
         message = f"breaks {violation.clause} against {model_id}: {violation.message}"
         raise TargetError(str(ready.path), message, "mend the ready template")
@@ -138,7 +142,25 @@ def _expect_served_alike(
         raise TargetError(str(ready.path), message, "name it where the published one does")
 
 
-def _reuse(before: Trial, after: Trial) -> Iterator[ChatReuse]:
+def prompt_tokens(trial: Trial) -> int:
+    """The tokens of all prompts."""
+    return sum(len(r.prompt_ids) for run in trial.runs for r in run.requests)
+
+
+def costs(before: Trial, after: Trial) -> Iterator[Cost]:
+    """What each mode costs a request, on average."""
+    for trade in trades(before, after):
+        requests = max(1, trade.requests)
+        yield Cost(
+            trade.kwargs,
+            trade.requests,
+            round(trade.extra_context / requests, 1),
+            round(trade.saved_prefill / requests, 1),
+        )
+
+
+def reuse(before: Trial, after: Trial) -> Iterator[ChatReuse]:
+    """The chats of four turns, as they are published and as they are ready."""
     repaired = {run.plan.id: run for run in after.runs}
     for run in before.runs:
         plan = run.plan

@@ -7,7 +7,16 @@ from dataclasses import asdict
 from typing import Any
 
 from templatefix.errors import TargetError
-from templatefix.findings.ready import ChatReuse, Cost, Patch, Record, Reference, TurnReuse
+from templatefix.findings.ready import (
+    Agreement,
+    ChatReuse,
+    Cost,
+    EncoderReference,
+    Patch,
+    Record,
+    Reference,
+    TurnReuse,
+)
 
 #: Raised with every change of the keys.
 FORMAT = 1
@@ -15,7 +24,10 @@ FORMAT = 1
 
 def record_json(record: Record) -> str:
     """The text of a record's file."""
-    return json.dumps({"format": FORMAT, **asdict(record)}, indent=2, ensure_ascii=False) + "\n"
+    fields = {"format": FORMAT, **asdict(record)}
+    if not record.encoders:
+        del fields["encoders"]
+    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
 def record_from(text: str, display: str) -> Record:
@@ -25,13 +37,31 @@ def record_from(text: str, display: str) -> Record:
         if fields.pop("format") != FORMAT:
             raise ValueError("another format")
         references = tuple(_reference(each) for each in fields.pop("references"))
-        return Record(**{**fields, "references": references, "limits": tuple(fields["limits"])})
+        encoders = tuple(_encoder(each) for each in fields.pop("encoders", ()))
+        limits = tuple(fields.pop("limits"))
+        return Record(**fields, references=references, encoders=encoders, limits=limits)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         hint = "write it again with templatefix ready record"
         raise TargetError(display, f"not a record of a ready template: {error}", hint) from None
 
 
 def _reference(fields: dict[str, Any]) -> Reference:
+    return Reference(**{**_measured(fields), "patch": Patch(**fields["patch"])})
+
+
+def _encoder(fields: dict[str, Any]) -> EncoderReference:
+    histories = fields["histories"]
+    return EncoderReference(
+        **{
+            **_measured(fields),
+            "openings": Agreement(**fields["openings"]),
+            "histories": None if histories is None else Agreement(**histories),
+        }
+    )
+
+
+def _measured(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that both kinds of reference have in a form of their own."""
     reuse = tuple(
         ChatReuse(
             chat["scenario"],
@@ -48,15 +78,8 @@ def _reference(fields: dict[str, Any]) -> Reference:
         )
         for chat in fields["reuse"]
     )
-    return Reference(
-        **{
-            **fields,
-            "modes": tuple(fields["modes"]),
-            "reuse": reuse,
-            "costs": tuple(Cost(**cost) for cost in fields["costs"]),
-            "patch": Patch(**fields["patch"]),
-        }
-    )
+    costs = tuple(Cost(**cost) for cost in fields["costs"])
+    return {**fields, "modes": tuple(fields["modes"]), "reuse": reuse, "costs": costs}
 
 
 def _pair(values: list[int]) -> tuple[int, int]:

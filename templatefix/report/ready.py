@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from templatefix.findings.ready import ChatReuse, Header, Record, Reference
+from templatefix.findings.ready import (
+    Agreement,
+    ChatReuse,
+    Cost,
+    EncoderReference,
+    Header,
+    Record,
+    Reference,
+)
 from templatefix.report.json_report import to_json
 from templatefix.report.text import kwargs_text
 from templatefix.report.visible import visible
@@ -49,8 +57,12 @@ def _entry(name: str, header: Header, record: Record | None) -> dict[str, object
 
 
 def _row(name: str, header: Header, record: Record | None) -> str:
-    reference = record.references[0] if record and record.references else None
-    cells = [f"`{name}`", ", ".join(header.references), header.policy]
+    measured: list[Reference | EncoderReference] = []
+    if record is not None:
+        measured += [*record.references, *record.encoders]
+    reference = measured[0] if measured else None
+    published = (*header.references, *(encoder.name for encoder in header.encoders))
+    cells = [f"`{name}`", ", ".join(published), header.policy]
     if reference is None:
         return "| " + " | ".join([*cells, "-", "-", "-", "-"]) + " |"
     chat = _chat(reference)
@@ -60,12 +72,16 @@ def _row(name: str, header: Header, record: Record | None) -> str:
     )
     shown = [cost for cost in reference.costs if chat is None or cost.kwargs == chat.kwargs]
     cost = f"{shown[0].extra_context:+.1f}" if shown else "-"
-    patch = reference.patch
-    same = "no patch" if not patch.prompts else "yes" if not patch.different else "differs"
-    return "| " + " | ".join([*cells, before, after, cost, same]) + " |"
+    return "| " + " | ".join([*cells, before, after, cost, _same(reference)]) + " |"
 
 
-def _chat(reference: Reference) -> ChatReuse | None:
+def _same(reference: Reference | EncoderReference) -> str:
+    if isinstance(reference, EncoderReference) or not reference.patch.prompts:
+        return "no patch"
+    return "yes" if not reference.patch.different else "differs"
+
+
+def _chat(reference: Reference | EncoderReference) -> ChatReuse | None:
     """The chat that is shown: with reasoning in the default mode, else the first."""
     chats = [chat for chat in reference.reuse if chat.scenario == "reasoning-chat"]
     plain = [chat for chat in chats or reference.reuse if not chat.kwargs]
@@ -87,9 +103,12 @@ def shown(name: str, path: str, header: Header, record: Record | None) -> str:
         lines += ["", "limits"]
         for limit in header.limits:
             lines += _wrapped(limit, "- ")
-    for reference in record.references if record is not None else ():
-        lines += ["", *_reference(reference, record)]
-    if record is None:
+    if record is not None:
+        for reference in record.references:
+            lines += ["", *_reference(reference, record)]
+        for encoder in record.encoders:
+            lines += ["", *_encoder(encoder, record)]
+    else:
         lines += ["", "not measured yet: templatefix ready record writes its record"]
     lines += ["", "serve", f"  {_serve(name, header)}"]
     return "".join(f"{visible(line)}\n" for line in lines)
@@ -101,8 +120,7 @@ def _wrapped(text: str, mark: str = "") -> list[str]:
     )
 
 
-def _reference(reference: Reference, record: Record | None) -> list[str]:
-    assert record is not None
+def _reference(reference: Reference, record: Record) -> list[str]:
     tokens = "approximate tokens" if reference.approximate else "tokens"
     lines = [f"measured against {reference.model_id} (sha256 {reference.sha256[:12]})"]
     held = ", ".join(f"{clause} {tried}" for clause, tried in reference.clauses.items())
@@ -111,19 +129,7 @@ def _reference(reference: Reference, record: Record | None) -> list[str]:
         f"{reference.generated} generated ones (seed {record.seed}), {reference.tokens} {tokens} "
         f"in the prompts"
     )
-    for chat in reference.reuse:
-        lines.append(f"  {chat.scenario}, {_mode(chat.kwargs)}")
-        lines.append("    request  prompt          cached          if all were reused")
-        lines += [
-            f"    {turn.turn:>7}  {_change(turn.prompt):<14}  {_change(turn.cached):<14}"
-            f"  {_change(turn.ideal)}"
-            for turn in chat.turns
-        ]
-    for cost in reference.costs:
-        lines.append(
-            f"  {_mode(cost.kwargs)}: {cost.extra_context:+.1f} context tokens and "
-            f"{-cost.saved_prefill:+.1f} prefilled tokens a request"
-        )
+    lines += _figures(reference.reuse, reference.costs)
     patch = reference.patch
     if not patch.prompts:
         lines.append("  templatefix patch makes nothing of the published template")
@@ -131,6 +137,50 @@ def _reference(reference: Reference, record: Record | None) -> list[str]:
         same = patch.prompts - patch.different
         how = "which changes nothing" if patch.rung is None else f"rung {patch.rung}"
         lines.append(f"  same prompt as templatefix patch ({how}): {same} of {patch.prompts}")
+    return lines
+
+
+def _encoder(encoder: EncoderReference, record: Record) -> list[str]:
+    """Measured against Python code: no template is published that could be patched."""
+    tokens = "approximate tokens" if encoder.approximate else "tokens"
+    lines = [f"measured against the encoder {encoder.name} of vLLM {encoder.version}"]
+    held = ", ".join(f"{clause} {tried}" for clause, tried in encoder.clauses.items())
+    lines += _wrapped(
+        f"preserving on every input: {held}; {encoder.conversations} conversations and "
+        f"{encoder.generated} generated ones (seed {record.seed}), {encoder.tokens} {tokens} "
+        f"in the prompts"
+    )
+    lines += _wrapped(f"the same prompts without an answer: {_agreement(encoder.openings)}")
+    if encoder.histories is None:
+        lines += _wrapped(
+            "prompts with answers were not compared: the encoder drops their reasoning"
+        )
+    else:
+        asked = f"with answers, the encoder asked with {kwargs_text(encoder.kwargs or {})}"
+        lines += _wrapped(f"the same prompts {asked}: {_agreement(encoder.histories)}")
+    return lines + _figures(encoder.reuse, encoder.costs)
+
+
+def _agreement(agreement: Agreement) -> str:
+    refused = f", besides {agreement.refused} that the encoder refuses" if agreement.refused else ""
+    return f"all {agreement.prompts}{refused}"
+
+
+def _figures(reuse: Sequence[ChatReuse], costs: Sequence[Cost]) -> list[str]:
+    lines = []
+    for chat in reuse:
+        lines.append(f"  {chat.scenario}, {_mode(chat.kwargs)}")
+        lines.append("    request  prompt          cached          if all were reused")
+        lines += [
+            f"    {turn.turn:>7}  {_change(turn.prompt):<14}  {_change(turn.cached):<14}"
+            f"  {_change(turn.ideal)}"
+            for turn in chat.turns
+        ]
+    for cost in costs:
+        lines.append(
+            f"  {_mode(cost.kwargs)}: {cost.extra_context:+.1f} context tokens and "
+            f"{-cost.saved_prefill:+.1f} prefilled tokens a request"
+        )
     return lines
 
 

@@ -6,6 +6,7 @@ Nothing is read or stored between runs; the same seed tries the same conversatio
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from templatefix.chat.conversation import Scenario
 from templatefix.check.search import make_home, markers_of
 from templatefix.check.subject import refuses_system
 from templatefix.dialect.parsers import stripped
-from templatefix.patch.bench import Kwargs
+from templatefix.patch.bench import Bench, Kwargs
 from templatefix.patch.contract import c1, c2, c3, c5, c8
 from templatefix.patch.contract.c4 import stumbled
 from templatefix.patch.contract.exam import Exam, Stumble, Walk, replayed
@@ -122,6 +123,18 @@ def _thinking(plan: Plan) -> Plan:
 
 def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, int]:
     """A small conversation that breaks a clause, and how many were tried."""
+    hunt = _Hunt(exam)
+    try:
+        draw(exam.bench, hunt.look, max_examples, seed)
+    except _Found as found:
+        return smaller(exam, found.scenario, found.kwargs, found.what, found.form), len(hunt.tried)
+    return None, len(hunt.tried)
+
+
+def draw(
+    bench: Bench, look: Callable[[Scenario, Kwargs], bool], max_examples: int, seed: int
+) -> None:
+    """Show generated conversations, each in one of the modes, until one is taken."""
     make_home()
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
@@ -129,20 +142,19 @@ def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, 
 
     from templatefix.chat.strategies import conversations
 
-    subject = exam.bench.subject
-    hunt = _Hunt(exam)
+    subject = bench.subject
     drawn: st.SearchStrategy[Any] = st.tuples(
         conversations(
             markers_of(subject),
             tools=reads_attribute(subject.parsed, "tool_calls"),
             system=not refuses_system(subject.server),
         ),
-        st.sampled_from(exam.bench.kwargs),
+        st.sampled_from(bench.kwargs),
     )
-    try:
+    with suppress(NoSuchExample):
         find(
             drawn,
-            lambda one: hunt.look(*one),
+            lambda one: look(*one),
             settings=settings(
                 max_examples=max_examples,
                 database=None,
@@ -152,8 +164,3 @@ def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, 
             ),
             random=Random(seed),
         )
-    except _Found as found:
-        return smaller(exam, found.scenario, found.kwargs, found.what, found.form), len(hunt.tried)
-    except NoSuchExample:
-        pass
-    return None, len(hunt.tried)
