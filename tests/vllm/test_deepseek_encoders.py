@@ -173,7 +173,10 @@ def test_v4_is_the_same_in_conversations_that_are_searched(
     v4: Comparison, scenario: Scenario
 ) -> None:
     for i, messages in enumerate(_prefixes(scenario)):
-        modes = ({}, V4_KWARGS[(i + len(repr(scenario))) % len(V4_KWARGS)])
+        modes: tuple[dict[str, Any], ...] = (
+            {},
+            V4_KWARGS[(i + len(repr(scenario))) % len(V4_KWARGS)],
+        )
         v4.look(Input(messages, scenario.tools, kwargs) for kwargs in modes)
     assert v4.refused == 0
 
