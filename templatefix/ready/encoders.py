@@ -111,6 +111,10 @@ def against_encoder(
         message = f"breaks {found.clause} by itself: {found.message}"
         raise TargetError(str(ready.path), message, "mend the ready template")
     with encoding(named.name) as encoder:
+        if subject.server.content_format != encoder.content_format:
+            message = f"makes vLLM send content in its {subject.server.content_format} form"
+            hint = f"{named.name} gets the {encoder.content_format} form"
+            raise TargetError(str(ready.path), message, hint)
         first, later = _compared(ready, named, exam, encoder, max_examples)
         plain = served(encoder)
         before = bench.drive("", plain, bench.spoken)

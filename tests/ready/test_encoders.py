@@ -136,6 +136,7 @@ def test_histories_are_left_alone_where_the_encoder_keeps_none(folder: Path) -> 
         (KEEPS, "{%- for", "{{- 'a' }}{%- for", "renders otherwise"),
         (' {"drop": true}', "", "", "renders otherwise"),
         ("", "(message.content or '')", "(message.content or '')|trim", "breaks C2"),
+        ("", "{{- '<|", "{%- for p in message.content %}{% endfor %}{{- '<|", "its openai form"),
         (" drop", "", "", "no JSON object"),
     ],
 )
