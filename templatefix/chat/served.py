@@ -88,7 +88,13 @@ class ServedChat(Server):
         clock: datetime = PINNED_CLOCK,
     ) -> str:
         """The text of the server's prompt; its clock cannot be set."""
-        served = self._prompt(messages, tools, kwargs, generation_prompt)
+        try:
+            served = self._prompt(messages, tools, kwargs, generation_prompt)
+        except (Refused, Crashed, Unpresentable):
+            view = "" if generation_prompt else self._view_in_history(messages, tools, kwargs)
+            if not view:
+                raise
+            return view
         if generation_prompt or served.ours:
             return served.text
         return self._without_generation_prompt(served, messages, tools, kwargs)
@@ -194,6 +200,33 @@ class ServedChat(Server):
         closer = _TOKEN.match(rest)
         kept = closer[0] if closer and between.startswith(closer[0]) else ""
         return bare.text[:end] + kept
+
+    def _view_in_history(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> str:
+        """A conversation up to its last answer, where it is only rendered with more behind it.
+
+        "" where that does not show the answer's end either.
+        """
+        last, (_, question) = messages[-1], _WORDS
+        if last.get("role") != "assistant":
+            return ""
+        follow_up: list[Message] = [
+            {"role": "tool", "tool_call_id": call["id"], "content": question}
+            for call in last.get("tool_calls") or ()
+        ]
+        follow_up = follow_up or [{"role": "user", "content": question}]
+        try:
+            text = self._prompt([*messages, *follow_up], tools, kwargs, True).text
+        except (Refused, Crashed, Unpresentable):
+            return ""
+        closer = _TOKEN.match(self._between_turns())
+        asked = text.find(question)
+        end = text.rfind(closer[0], 0, asked) if closer and asked >= 0 else -1
+        return text[: end + len(closer[0])] if closer and end >= 0 else ""
+
+    def seen_ids(self) -> set[int]:
+        """All token ids of the prompts so far."""
+        prompts = [each for each in self._served.values() if isinstance(each, _Served)]
+        return {token_id for each in prompts for token_id in each.ids}
 
     def _between_turns(self) -> str:
         """What stands between an answer and the next question; "" where that is not to be seen."""

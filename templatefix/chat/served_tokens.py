@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from templatefix.errors import TargetError
@@ -25,8 +26,16 @@ class ServedEncoder:
         self._ids: dict[str, list[int]] = {}
         self._texts: dict[tuple[int, ...], str] = {}
         self._special: set[str] = set()
+        self._unspelled: dict[str, int] = {}
 
     def encode(self, text: str) -> list[int]:
+        if self._unspelled:
+            return [each for part in self._parts(text) for each in self._encoded(part)]
+        return self._encoded(text)
+
+    def _encoded(self, text: str) -> list[int]:
+        if text in self._unspelled:
+            return [self._unspelled[text]]
         known = self._ids.get(text)
         if known is None:
             self.characters_encoded += len(text)
@@ -35,6 +44,12 @@ class ServedEncoder:
             except (Refused, Crashed) as fault:
                 raise self._unusable("/tokenize", fault) from fault
         return list(known)
+
+    def _parts(self, text: str) -> list[str]:
+        """The text cut around the special tokens that no text is encoded to."""
+        longest_first = sorted(self._unspelled, key=len, reverse=True)
+        pattern = "|".join(map(re.escape, longest_first))
+        return [part for part in re.split(f"({pattern})", text) if part]
 
     def encode_continuation(self, text: str) -> list[int]:
         """The ids after a carrier that keeps dummy spaces away, where the two do not merge."""
@@ -63,11 +78,23 @@ class ServedEncoder:
         """Those that were looked for: the server does not list them."""
         return frozenset(self._special)
 
-    def look_for_special_tokens(self, texts: Iterable[str]) -> None:
-        """Take for special what has the shape of it in prompts and is a single token."""
-        for shape in special_token_shapes(texts):
-            if self.token_id(shape) is not None:
-                self._special.add(shape)
+    def look_for_special_tokens(self, texts: Iterable[str], ids: Iterable[int] = ()) -> None:
+        """Take for special what has the shape of it in prompts and is a single token.
+
+        Some tokenizers (Mistral's) encode no text to a special token. Those are found among the
+        ``ids`` of the prompts.
+        """
+        shapes = special_token_shapes(texts)
+        self._special.update(shape for shape in shapes if self.token_id(shape) is not None)
+        missing = set(shapes) - self._special
+        for token_id in sorted(set(ids)) if missing else ():
+            text = self.token_text(token_id)
+            if text in missing:
+                missing.remove(text)
+                self._special.add(text)
+                self._unspelled[text] = token_id
+            if not missing:
+                break
 
     def _decoded(self, token_ids: tuple[int, ...]) -> str:
         known = self._texts.get(token_ids)

@@ -68,7 +68,7 @@ def served(template: ChatTemplate, parsed: Template, remote: Remote) -> Renderin
     else:
         texts = _texts_of(template, parsed)
     if isinstance(encoder, ServedEncoder):
-        encoder.look_for_special_tokens(texts)
+        encoder.look_for_special_tokens(texts, chat.seen_ids())
     without_tools = _without_tools(template, parsed, chat)
     return Rendering(template, parsed, chat, encoder, texts, without_tools, without_lines)
 

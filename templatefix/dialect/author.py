@@ -267,6 +267,8 @@ class Author:
         if words is None or calls is None or alone[1].source not in ("training-view", "markers"):
             return None
         parts = layouts.before_calls(words, calls)
+        if self.parsers.preamble is not None:
+            parts = layouts.with_preamble(calls, *self.parsers.preamble)
         return None if parts is None else _Learned(Layout(parts, calls.stop), "markers")
 
     def _learn_whole(

@@ -185,6 +185,23 @@ def before_calls(words: Layout, calls: Layout) -> tuple[str | Slot, ...] | None:
     return (*found, Slot("content"), *rest)
 
 
+def with_preamble(calls: Layout, opener: str, close: str) -> tuple[str | Slot, ...]:
+    """The parts of an answer with content and calls, where content is a message of its own.
+
+    ``calls`` is the layout without content; ``close`` stands behind every message but the last.
+    """
+    content: tuple[str | Slot, ...] = (opener, Slot("content"), close)
+    at = next((i for i, part in enumerate(calls.parts) if part == Slot("reasoning")), -1)
+    if at < 0:
+        return (*content, *calls.parts)
+    lead, rest = calls.parts[: at + 1], list(calls.parts[at + 1 :])
+    after = rest[0] if rest and isinstance(rest[0], str) else ""
+    if not after.startswith(close):
+        return (*lead, close, *content, *rest)
+    rest[0] = after.removeprefix(close)
+    return (*lead, close, *content, *rest)
+
+
 def write(layout: Layout, answer: Answer, close: str = "", ids: Sequence[str] = ()) -> Written:
     """The completion that says ``answer`` in ``layout``, its stop token included.
 

@@ -57,6 +57,7 @@ class ReasoningDialect:
     switch: Switch = field(default=always, repr=False)
     losses: tuple[str, ...] = ()
     engine: bool = False  # built on vLLM's parser engine, which passes content on to the tool pass
+    preamble: str = ""  # opens content beside calls, where that is a message of its own
     needs_block: bool = True  # a completion without a block would be taken for reasoning
     strips_tail: bool = False  # whitespace before the closing tag is lost
     strips_gap: bool = False  # newlines after the closing tag are lost

@@ -286,6 +286,7 @@ _ALL = (
         split=split_harmony,
         spelling=TIGHT,
         content_open="<|channel|>final<|message|>",
+        preamble="<|channel|>commentary<|message|>",
         unwrap=content_of_harmony,
         needs_block=False,
         losses=(EMPTY, "the borders between several analysis or final messages (joined by \\n)"),
