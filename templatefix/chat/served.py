@@ -224,7 +224,8 @@ class ServedChat(Server):
         return text[: end + len(closer[0])] if closer and end >= 0 else ""
 
     def seen_ids(self) -> set[int]:
-        """All token ids of the prompts so far."""
+        """All token ids of the prompts so far, with what stands between turns."""
+        self._between_turns()
         prompts = [each for each in self._served.values() if isinstance(each, _Served)]
         return {token_id for each in prompts for token_id in each.ids}
 

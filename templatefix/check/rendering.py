@@ -166,6 +166,7 @@ def _prompts(chat: ServedChat) -> Iterator[str]:
     tried: list[tuple[Sequence[Message], Tools]] = [
         *questions(),
         *((messages, tools) for messages, tools, _ in histories() if not _inline(messages)),
+        (_history_with_calls(), TOOLS),
     ]
     for messages, tools in tried:
         try:

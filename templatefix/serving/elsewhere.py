@@ -71,6 +71,9 @@ def check_elsewhere(
     installed. A template that the user named as such is checked itself. Raises ``TargetError``.
     """
     renderer = found.renderer
+    if renderer.eos is not None:
+        tokens = {"eos_token": renderer.eos, **template.special_tokens}
+        template = replace(template, special_tokens=tokens)
     if server is not None:
         report = _through(template, renderer, asked, server)
         by_template = server.url == AUTO and renderer_of(template, server.arguments) is None

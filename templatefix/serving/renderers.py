@@ -25,7 +25,8 @@ class Renderer:
     tool parser for what all such models write. ``history`` says what the code does with past turns,
     ``append_only`` is under which kwargs it keeps them all (None: there are none). ``escapes`` is
     whether ``--tokenizer-mode hf`` makes vLLM render with Jinja, for which the model needs a
-    template; ``pins`` are environment variables that keep the head of the prompt as it is.
+    template; ``pins`` are environment variables that keep the head of the prompt as it is. ``eos``
+    ends every answer, where the model's files need not say so.
     """
 
     mode: str
@@ -34,6 +35,7 @@ class Renderer:
     append_only: Mapping[str, Any] | None = None
     escapes: bool = True
     pins: Mapping[str, str] = field(default_factory=dict)
+    eos: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ MISTRAL = Renderer(
     "mistral",
     (None, "mistral"),
     "mistral-common decides where system text and tools stand in a longer conversation",
+    eos="</s>",
 )
 INKLING = Renderer(
     "inkling",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +116,37 @@ def test_deepseek_v32_drops_reasoning_at_every_question_whatever_it_is_told(tmp_
     assert "--tokenizer-mode hf" in _fix(_errors(checked)["TF102"])
     ineffective = {each.what for each in checked.coverage.not_evaluated}
     assert "kwarg drop_thinking" in ineffective
+
+
+def test_harmony_drops_analysis_and_prints_the_day(tmp_path: Path) -> None:
+    config = {"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss"}
+    model = _model(tmp_path, "gpt-oss", config)
+    stops = {"eos_token_id": [200002, 199999, 200012]}
+    (model / "generation_config.json").write_text(json.dumps(stops), encoding="utf-8")
+    checked = _checked(model)
+    assert checked.renderer.startswith("harmony of vLLM 0.")
+    core = _core(checked)
+    assert core["plain-chat/default/faithful/raw"] is True
+    assert core["tool-loop/default/faithful/raw"] is True
+    assert core["reasoning-chat/default/faithful/raw"] is False
+    assert core["tool-loop-then-user/default/faithful/raw"] is False
+    found = {each.code: each for each in checked.findings}
+    assert found["TF102"].severity == "error"
+    assert found["TF102"].fix is None
+    assert date.today().isoformat() in found["TF109"].message
+    assert "VLLM_SYSTEM_START_DATE" in _fix(found["TF109"])
+
+
+def test_mistral_s_code_moves_the_system_text(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [python_with_vllm(), "-c", _SHIPPED], capture_output=True, text=True, check=True
+    )
+    shutil.copy(Path(ran.stdout.strip()) / "data" / "tekken_240911.json", tmp_path / "tekken.json")
+    (tmp_path / "consolidated.safetensors").touch()
+    checked = _checked(tmp_path)
+    assert checked.renderer.startswith("mistral of vLLM 0.")
+    core = _core(checked)
+    assert core["plain-chat/default/faithful/raw"] is False
+    assert core["plain-chat-no-system/default/faithful/raw"] is True
+    assert "TF107" in _errors(checked)
+    assert "--tokenizer-mode hf" in _fix(_errors(checked)["TF107"])
