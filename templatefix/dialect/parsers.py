@@ -47,7 +47,6 @@ class Parsers:
         before = "" if opened else spelling.before + self.reasoning.open + spelling.lead
         return before, spelling.tail + self.reasoning.close + spelling.gap
 
-<<<<<<< HEAD
     def said(self, answer: Answer) -> str | None:
         """Content and calls as the dialects write them; None for calls in an unknown dialect."""
         if answer.tool_calls and self.tool is None:
@@ -61,7 +60,7 @@ class Parsers:
             self.tool.completion(answer.tool_calls, 0) if self.tool and answer.tool_calls else ""
         )
         return (answer.content or "") + calls
-=======
+
     @property
     def preamble(self) -> tuple[str, str] | None:
         """What stands around content beside calls, where the format gives it a message of its own.
@@ -71,13 +70,6 @@ class Parsers:
         if self.reasoning is None or not self.reasoning.preamble:
             return None
         return self.reasoning.preamble, self.reasoning.close
-
-    def calls_text(self, answer: Answer) -> str | None:
-        """The tool calls as the tool dialect writes them; None for an unknown dialect."""
-        if not answer.tool_calls:
-            return ""
-        return None if self.tool is None else self.tool.completion(answer.tool_calls, 0)
->>>>>>> 1d9a8f0 (See Mistral's special tokens and answers in its prompts, and gpt-oss's text beside calls)
 
     def call_ids(self, calls: Sequence[ToolCall], messages: Sequence[Message]) -> tuple[str, ...]:
         """The ids that the server gives to ``calls``, which follow those in ``messages``."""
