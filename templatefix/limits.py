@@ -28,6 +28,10 @@ Doing = Literal["parsing", "compiling", "rendering"]
 #: stays just below the limit in each of hundreds of renderings would take an hour.
 STEPS = 12
 
+#: ... and its renderings may print this many times what one of them may: texts and their tokens are
+#: kept until the template is done.
+TEXTS = 64
+
 #: After each step that ran out of time the next one gets half as much, down to this part.
 _LEAST = 1 / 16
 
@@ -38,11 +42,15 @@ _AGAIN = 0.2
 @dataclass(frozen=True)
 class Limits:
     """``seconds`` of processor time and ``megabytes`` of memory for one step (a parse, a
-    compilation, a rendering), ``characters`` for the text that a rendering prints."""
+    compilation, a rendering), ``characters`` for the text that a rendering prints.
+
+    What all steps of a template take together has limits as well: see :data:`STEPS` and
+    :data:`TEXTS`.
+    """
 
     seconds: float = 10.0
     megabytes: int = 1024
-    characters: int = 16_000_000
+    characters: int = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -84,6 +92,7 @@ class Guard:
         self._listener = listener
         self._share = 1.0
         self._spent = 0.0
+        self._printed = 0
         self._bounded = True
         self._begun = 0.0
         self._armed = False
@@ -96,6 +105,7 @@ class Guard:
         self.scenario = None
         self._share = 1.0
         self._spent = 0.0
+        self._printed = 0
 
     @property
     def seconds(self) -> float:
@@ -104,6 +114,8 @@ class Guard:
     def begin(self, step: Step) -> None:
         if self._bounded and self._spent > STEPS * self.limits.seconds:
             raise Exceeded("time", f"takes more than {STEPS * self.limits.seconds:g} s in all")
+        if self._bounded and self._printed > TEXTS * self.limits.characters:
+            raise Exceeded("output", f"prints more than {self._printed} characters in all")
         if self._listener is not None:
             self._listener(
                 {
@@ -130,6 +142,15 @@ class Guard:
         """The alarm: a step has had its time."""
         if self._armed and not (frame is not None and frame.f_code in _ENDING):
             raise Exceeded("time", f"takes more than {self.seconds:g} s")
+
+    def count(self, pieces: Iterable[str]) -> Iterator[str]:
+        left = most = self.limits.characters
+        for piece in pieces:
+            left -= len(piece)
+            if left < 0:
+                raise Exceeded("output", f"prints more than {most} characters")
+            yield piece
+        self._printed += most - left
 
     def note(self, step: Step, fault: Exceeded, line: int | None) -> Overrun:
         overrun = Overrun(
@@ -248,16 +269,7 @@ _ENDING = frozenset({Step.__exit__.__code__, Guard.end.__code__})
 
 def counted(pieces: Iterable[str]) -> Iterable[str]:
     """The pieces of a printed text, as long as there are not too many characters in them."""
-    return pieces if _guard is None else _count(pieces, _guard.limits.characters)
-
-
-def _count(pieces: Iterable[str], most: int) -> Iterator[str]:
-    left = most
-    for piece in pieces:
-        left -= len(piece)
-        if left < 0:
-            raise Exceeded("output", f"prints more than {most} characters")
-        yield piece
+    return pieces if _guard is None else _guard.count(pieces)
 
 
 @contextmanager

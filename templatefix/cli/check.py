@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from templatefix.limits import Limits
 from templatefix.serving.options import AUTO, ServerOptions
 from templatefix.settings import COLORS, FAIL_ON, OUTPUT_FORMATS, POLICIES, Settings
 
@@ -80,6 +82,12 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--server-args", metavar="ARGS", help="With auto: more for vllm launch render.")
 @click.option("--server-timeout", type=click.FloatRange(0.1), metavar="S", help="Seconds a reply.")
 @click.option("--api-key", metavar="KEY", envvar="TEMPLATEFIX_API_KEY", help="The server's key.")
+@click.option(
+    "--time-limit", type=click.FloatRange(0.1), metavar="S", help="Seconds a rendering (10)."
+)
+@click.option(
+    "--memory-limit", type=click.IntRange(16), metavar="MB", help="Memory of a rendering (1024)."
+)
 @click.option("--hook", is_flag=True, hidden=True)
 @click.pass_context
 def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> None:
@@ -100,6 +108,8 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
     apart = {
         name: given.pop(name, None) for name in ("config", "isolated", "write_baseline", "hook")
     }
+    # Nor may a settings file that came with a model say what its template may take.
+    limits = limits_of(given.pop("time_limit", None), given.pop("memory_limit", None))
     server = _server(
         **{
             name: given.pop(name, None)
@@ -133,7 +143,18 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
     )
     baseline = apart["write_baseline"]
     hook = bool(apart["hook"])
-    ctx.exit(session.run(plan, Path(baseline) if baseline else None, hook=hook, server=server))
+    accepted = Path(baseline) if baseline else None
+    ctx.exit(session.run(plan, accepted, hook=hook, server=server, limits=limits))
+
+
+def limits_of(seconds: float | None, megabytes: int | None) -> Limits:
+    """The limits that the command line asks for, the usual ones where it says nothing."""
+    usual = Limits()
+    return replace(
+        usual,
+        seconds=usual.seconds if seconds is None else seconds,
+        megabytes=usual.megabytes if megabytes is None else megabytes,
+    )
 
 
 def _server(

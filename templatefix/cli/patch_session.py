@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 import sys
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -16,6 +16,7 @@ from templatefix import __version__, api
 from templatefix.chat.present import PRESENTATION
 from templatefix.cli import patch_target_file as target_file
 from templatefix.cli import session
+from templatefix.cli.check import limits_of
 from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
 from templatefix.cli.versions import library_versions
@@ -36,6 +37,7 @@ from templatefix.settings import Settings
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.source.options import STDIN
 from templatefix.source.reading import MAX_BYTES
+from templatefix.worker import Worker
 
 __all__ = ["Asked", "Unfixable", "asked", "fixes", "run"]
 
@@ -77,6 +79,8 @@ class Asked:
     connector: str
     max_examples: int
     fix: tuple[str, ...]
+    time_limit: float | None
+    memory_limit: int | None
     settings: Settings
     given: Mapping[str, Any]
     afterwards: api.CheckOptions
@@ -142,13 +146,16 @@ def run(asked: Asked) -> int:
     if asked.report is not None:
         target_file.expect_writable(asked.report, force=True)
     given = _standard_input() if asked.target == STDIN else None
-    with progress(wanted=not asked.settings.quiet) as shown:
+    with (
+        Worker(limits_of(asked.time_limit, asked.memory_limit)) as worker,
+        progress(wanted=not asked.settings.quiet) as shown,
+    ):
         shown.now(f"patching {asked.target}")
-        template = api.the_template(asked.target, _source(asked), _stream(given))
+        template = worker.the_template(asked.target, _source(asked), _encoded(given))
         kept = target_file.kept(
             template, emit=asked.emit, in_place=asked.in_place, given=given or b""
         )
-        report = api.patch_template(template, _options(asked))
+        report = worker.patch(template, _options(asked))
     if asked.report is not None:
         write_file(asked.report, _json(report))
     if report.text is None:
@@ -183,8 +190,8 @@ def _standard_input() -> bytes | None:
     return None if sys.stdin is None else sys.stdin.buffer.read(MAX_BYTES + 1)
 
 
-def _stream(given: bytes | None) -> io.BytesIO | None:
-    return None if given is None else io.BytesIO(given)
+def _encoded(given: bytes | None) -> str | None:
+    return None if given is None else b64encode(given).decode("ascii")
 
 
 def _source(asked: Asked) -> SourceOptions:

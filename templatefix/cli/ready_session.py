@@ -11,23 +11,25 @@ from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
 from templatefix.errors import TargetError
 from templatefix.ready.encoders import against_encoder
-from templatefix.ready.fit import fitting, serving
+from templatefix.ready.fit import serving
 from templatefix.ready.measure import measured
 from templatefix.ready.record import record_json
 from templatefix.ready.shelf import shelf, take
 from templatefix.report.visible import visible
 from templatefix.source import ChatTemplate, SourceOptions
+from templatefix.worker import Limits, Worker
 
 FOUND, NOT_FOUND = 0, 1
 
 
 def find(target: str, tokenizer: str | None, revision: str | None, offline: bool) -> int:
     """Print the paths of the ready templates for a target. Raises ``TargetError``."""
-    found = serving(target, shelf())
+    found = [str(each.path) for each in serving(target, shelf())]
     if not found:
         source = SourceOptions(revision=revision, offline=offline, tokenizer=tokenizer)
-        found = fitting(api.the_template(target, source), shelf())
-    write_stdout("".join(f"{each.path}\n" for each in found))
+        with Worker(Limits()) as worker:
+            found = worker.ready_for(target, source)
+    write_stdout("".join(f"{path}\n" for path in found))
     if not found:
         click.echo(
             f"templatefix: {visible(target)}: no ready template fits "

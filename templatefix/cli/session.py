@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,11 @@ from templatefix.selection import select, unknown_codes
 from templatefix.serving.options import ServerOptions
 from templatefix.settings import Settings, find_settings, read_settings
 from templatefix.source import SourceOptions
+from templatefix.source.options import STDIN
+from templatefix.source.reading import MAX_BYTES
 from templatefix.suppress import NAMES as SUPPRESSION_CODES
 from templatefix.suppress import suppress
+from templatefix.worker import Job, Limits, Worker
 
 __all__ = ["known_codes", "plan", "run", "unknown_codes"]
 
@@ -95,6 +99,7 @@ def run(
     *,
     hook: bool,
     server: ServerOptions | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> int:
     """Check every target, write one report about all of them, and return the exit code.
 
@@ -108,13 +113,13 @@ def run(
         api.Recording(str(name)).expect_readable()
     alone = len(planned) == 1 and not hook
     checked: list[tuple[Report, str]] = []
-    with progress(wanted=not whole.quiet) as shown:
+    with Worker(limits) as worker, progress(wanted=not whole.quiet) as shown:
         for number, each in enumerate(planned, start=1):
             shown.now(f"checking {each.target} ({number} of {len(planned)})")
             if hook and is_none_of_ours(each.target):
                 reports = [_without_verdict(each, None)]
             else:
-                reports = _check(each, conversations, alone, server)
+                reports = _check(each, conversations, alone, server, worker)
             checked += [(report, each.settings.fail_on) for report in reports]
     if write_baseline is not None:
         accepted = accept((report for report, _ in checked), write_baseline)
@@ -135,6 +140,7 @@ def _check(
     conversations: Mapping[str, Mapping[str, Any]],
     alone: bool,
     server: ServerOptions | None,
+    worker: Worker,
 ) -> list[Report]:
     settings = planned.settings
     if planned.fault is not None:
@@ -158,19 +164,22 @@ def _check(
         max_examples=settings.max_examples if settings.search else 0,
         seed=settings.seed,
     )
-    stdin = sys.stdin.buffer if planned.target == "-" else None
+    given = None
+    if planned.target == STDIN:
+        # Read here: a child that is killed must not take it along.
+        given = b64encode(sys.stdin.buffer.read(MAX_BYTES + 1)).decode("ascii")
     complete = settings.kwargs is None and conversation is None and settings.recorded is None
-    more: dict[str, Any] = {}
-    if settings.recorded is not None:
-        given = sys.stdin.buffer if settings.recorded == "-" else None
-        more["recording"] = api.Recording(settings.recorded, given)
-        more["recover"] = settings.recover
-    if server is not None:
-        more["server"] = server
-    return [
-        select(suppress(report, complete=complete), settings)
-        for report in api.check_target(planned.target, source, options, stdin, alone, **more)
-    ]
+    job = Job(
+        planned.target,
+        source,
+        options,
+        given,
+        alone,
+        settings.recorded,
+        settings.recover,
+        server,
+    )
+    return [select(suppress(report, complete=complete), settings) for report in worker.check(job)]
 
 
 def _without_verdict(planned: Planned, error: TargetError | None) -> Report:

@@ -17,13 +17,14 @@ from click.testing import CliRunner, Result
 from templatefix import api
 from templatefix.cli.program import templatefix
 from templatefix.findings.outcome import Report
+from templatefix.worker import Job, Worker
 
 ROOT = Path(__file__).parents[2]
 
 
 @dataclass
 class Call:
-    """What ``api.check_target`` was asked."""
+    """What was asked of the check."""
 
     target: str
     source: api.SourceOptions
@@ -59,7 +60,13 @@ class Program:
 
 def stubbed(monkeypatch: pytest.MonkeyPatch, outcomes: Mapping[str, Report]) -> Program:
     program = Program(dict(outcomes))
-    monkeypatch.setattr(api, "check_target", program.check_target)
+
+    def check(worker: Worker, job: Job) -> list[Report]:
+        return program.check_target(job.target, job.source, job.options, alone=job.alone)
+
+    # In this process, which sees what is asked.
+    monkeypatch.setattr(Worker, "__enter__", lambda worker: worker)
+    monkeypatch.setattr(Worker, "check", check)
     return program
 
 
@@ -71,9 +78,9 @@ def start(body: str, *args: str, **options: Any) -> subprocess.Popen[bytes]:
     script = (
         "import sys, time\n"
         "from templatefix import api\n"
-        "def check_target(target, source, options, stdin=None, alone=True):\n"
+        "def check_each(target, source, options, stdin=None, alone=True, **more):\n"
         f"{textwrap.indent(textwrap.dedent(body), '    ')}\n"
-        "api.check_target = check_target\n"
+        "api.check_each = check_each\n"
         "from templatefix.cli import main\n"
         f"sys.argv = {['templatefix', *args]!r}\n"
         "main()\n"

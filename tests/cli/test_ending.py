@@ -147,9 +147,9 @@ def _script(body: str) -> str:
     return (
         "import sys, time\n"
         "from templatefix import api\n"
-        "def check_target(target, source, options, stdin=None, alone=True):\n"
+        "def check_each(target, source, options, stdin=None, alone=True, **more):\n"
         f"{body}\n"
-        "api.check_target = check_target\n"
+        "api.check_each = check_each\n"
         "from templatefix.cli import main\n"
         "sys.argv = ['templatefix', 'check', 'x']\n"
         "main()\n"

@@ -1,0 +1,163 @@
+"""The child: takes a request at a time, does the work under limits, and tells how it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from templatefix import api
+from templatefix.errors import TargetError
+from templatefix.limits import Guard, Limits, limited
+from templatefix.source import ChatTemplate, SourceOptions
+from templatefix.worker import work
+from templatefix.worker.codec import plain, typed
+from templatefix.worker.frames import Closed, Reader, send
+from templatefix.worker.job import Job
+
+#: Beside what a template may take, for our own libraries and what is kept of a run.
+_OWN_MEGABYTES = 2048
+_PR_SET_PDEATHSIG = 1
+
+
+def serve(requests: int, replies: int, limits: Limits, parent: int) -> NoReturn:
+    """Answer requests until the parent closes the pipe. Never returns."""
+    code = 1
+    try:
+        _settle(parent, limits)
+        reader = Reader(requests)
+
+        def tell(step: Mapping[str, Any] | None) -> None:
+            send(replies, {"step": plain(step)})
+
+        with contextlib.suppress(Closed, BrokenPipeError), limited(limits, tell) as guard:
+            while True:
+                request = reader.receive()
+                assert request is not None
+                _answer(request, lambda message: send(replies, message), guard)
+        code = 0
+    finally:
+        # Nothing of what the parent had buffered or registered is ours to flush or to run.
+        os._exit(code)
+
+
+def _settle(parent: int, limits: Limits) -> None:
+    """Make the process one that ends with its parent, and that leaves signals to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    # The other cores belong to other targets, and threads take address space.
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        most = (4 * limits.megabytes + _OWN_MEGABYTES) << 20
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if hard == resource.RLIM_INFINITY or most < hard:
+            resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def _last_resort(limits: Limits) -> None:
+    """A bound on all that one template can take, should the parent be unable to kill us."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        most = int(used.ru_utime + used.ru_stime + 60 * limits.seconds) + 600
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        if hard == resource.RLIM_INFINITY or most < hard:
+            resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
+
+
+def _answer(
+    request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
+) -> None:
+    try:
+        _DOING[request["do"]](request, say, guard)
+    except TargetError as error:
+        fault = {name: getattr(error, name) for name in ("target", "message", "hint", "code")}
+        say({"fault": fault})
+    except MemoryError:
+        say({"memory": True})
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        say({"bug": _words(error)})
+    except BaseException as error:
+        # A tokenizer's panic derives from BaseException; the parent has one line for it.
+        say({"bug": _words(error)})
+    else:
+        say({"done": True})
+
+
+def _words(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{at}"
+
+
+def _check(
+    request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
+) -> None:
+    job = typed(Job, request["job"])
+    passed_over, heard = request["templates"], request["errors"]
+    begun, errors = 0, 0
+    ours = False
+
+    def begin(template: ChatTemplate) -> bool:
+        nonlocal begun, ours
+        begun += 1
+        if begun <= passed_over:
+            return False
+        ours = True
+        guard.renew(bounded=job.bounded)
+        if job.bounded:
+            _last_resort(guard.limits)
+        about = {name: getattr(template, name) for name in ("target", "display", "name", "text")}
+        say({"begin": about})
+        return True
+
+    for report in work.reports(job, begin):
+        errors += not ours
+        if ours or errors > heard:
+            say({"report": plain(report), "of_template": ours})
+        ours = False
+
+
+def _template(
+    request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
+) -> None:
+    guard.renew()
+    source = typed(SourceOptions, request["source"])
+    found = api.the_template(request["target"], source, work.stream(request["given"]))
+    say({"value": plain(found)})
+
+
+def _patch(
+    request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
+) -> None:
+    from templatefix.patch.repair import PatchOptions
+
+    guard.renew()
+    template = typed(ChatTemplate, request["template"])
+    say({"value": plain(api.patch_template(template, typed(PatchOptions, request["options"])))})
+
+
+def _ready_for(
+    request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
+) -> None:
+    guard.renew()
+    source = typed(SourceOptions, request["source"])
+    say({"value": work.ready_for(request["target"], source)})
+
+
+_DOING = {"check": _check, "template": _template, "patch": _patch, "ready": _ready_for}
