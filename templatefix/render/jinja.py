@@ -28,6 +28,9 @@ from templatefix.render.protocol import (
 #: The names under which clients and servers send reasoning; the first that is set fills the others.
 _REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
 
+#: Characters of an exception's message that are kept: a template may raise a text of megabytes.
+_MOST_WORDS = 10_000
+
 _TEMPLATE_FILES = frozenset({"<template>", "<unknown>"})
 
 
@@ -202,10 +205,10 @@ def template_variables(request: RenderRequest, special_tokens: Mapping[str, str]
 def fault_of(fault: Exception) -> Refused | Crashed:
     """What an exception of a rendering means: a refusal in the template's words, or a crash."""
     if type(fault) is jinja2.exceptions.TemplateError:
-        return Refused(fault.message or "")
+        return Refused((fault.message or "")[:_MOST_WORDS])
     line = template_line(fault.__traceback__)
     _let_go(fault)
-    return Crashed(type(fault).__name__, str(fault), line)
+    return Crashed(type(fault).__name__, str(fault)[:_MOST_WORDS], line)
 
 
 def _let_go(fault: BaseException | None) -> None:

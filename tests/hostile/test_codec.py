@@ -1,0 +1,58 @@
+"""Values cross the pipe as what they are, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from templatefix.findings.outcome import Report
+from templatefix.source import ChatTemplate, TokenizerRef
+from templatefix.worker.codec import plain, typed
+from templatefix.worker.frames import Closed, Reader, send
+from templatefix.worker.job import Job
+from tests.report.samples import finding, report
+
+
+def test_a_report_comes_back_as_it_was() -> None:
+    given = report(findings=(finding(), finding(message="\ud800\x00")))
+    assert typed(Report, json.loads(json.dumps(plain(given)))) == given
+
+
+def test_a_template_comes_back_as_it_was() -> None:
+    tokenizer = TokenizerRef("x", None, Path("/tokenizer.json"))
+    given = ChatTemplate("x", "y", "z", tokenizer=tokenizer, files=frozenset({"b", "a"}))
+    assert typed(ChatTemplate, json.loads(json.dumps(plain(given)))) == given
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        [],
+        {"target": 1},
+        {"target": "x", "alone": 1},
+        {"target": "x", "source": {"offline": "yes"}},
+        {"target": "x", "code": "print()"},
+        {"target": "x", "options": {"kwargs": [1]}},
+    ],
+)
+def test_what_has_not_the_declared_types_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError):
+        typed(Job, wrong)
+
+
+def test_frames_of_every_length_and_their_end() -> None:
+    reading, writing = os.pipe()
+    reader = Reader(reading)
+    assert reader.receive(until=0) is None
+    for text in ("", "x" * 30_000, "\ud800"):
+        send(writing, {"text": text})
+        assert reader.receive() == {"text": text}
+    os.close(writing)
+    with pytest.raises(Closed):
+        reader.receive()
+    os.close(reading)
