@@ -15,6 +15,7 @@ from templatefix.errors import TargetError
 from templatefix.limits import Guard, Limits, limited
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.worker import work
+from templatefix.worker.board import Board
 from templatefix.worker.codec import plain, typed
 from templatefix.worker.frames import Closed, Reader, send
 from templatefix.worker.job import Job
@@ -24,17 +25,13 @@ _OWN_MEGABYTES = 2048
 _PR_SET_PDEATHSIG = 1
 
 
-def serve(requests: int, replies: int, limits: Limits, parent: int) -> NoReturn:
+def serve(requests: int, replies: int, board: Board, limits: Limits, parent: int) -> NoReturn:
     """Answer requests until the parent closes the pipe. Never returns."""
     code = 1
     try:
         _settle(parent, limits)
         reader = Reader(requests)
-
-        def tell(step: Mapping[str, Any] | None) -> None:
-            send(replies, {"step": plain(step)})
-
-        with contextlib.suppress(Closed, BrokenPipeError), limited(limits, tell) as guard:
+        with contextlib.suppress(Closed, BrokenPipeError), limited(limits, board.write) as guard:
             while True:
                 request = reader.receive()
                 assert request is not None

@@ -19,10 +19,11 @@ from templatefix.check import sha256
 from templatefix.check.limited import CODE, HINT, report_of, words
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
-from templatefix.limits import Limits, Overrun
+from templatefix.limits import Kind, Limits, Overrun
 from templatefix.policy import policy_of
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.worker import work
+from templatefix.worker.board import Board
 from templatefix.worker.codec import plain, typed
 from templatefix.worker.frames import Closed, Reader, send
 from templatefix.worker.job import Job
@@ -39,6 +40,9 @@ _FACTOR, _BIT = 3.0, 2.0
 #: for the loading of a tokenizer.
 _BETWEEN, _LEAST = 12.0, 20.0
 
+#: How often the board is looked at, in seconds.
+_LOOK = 0.2
+
 #: How long a child with a server of its own has to stop it, in seconds.
 _GRACE = 10.0
 
@@ -49,9 +53,9 @@ class _Course:
 
     bounded: bool
     template: Mapping[str, Any] | None = None
-    #: The step that is running, and the one that ran last.
-    step: Mapping[str, Any] | None = None
-    last: Mapping[str, Any] | None = None
+    #: What the board showed last, and since when.
+    shown: tuple[int, bool] = (-1, False)
+    since: float = 0.0
 
 
 class _Killed(Exception):
@@ -79,6 +83,7 @@ class Worker:
         self._replies = -1
         self._reader: Reader | None = None
         self._has_server = False
+        self._board = Board()
 
     def __enter__(self) -> Worker:
         if hasattr(os, "fork"):
@@ -92,6 +97,11 @@ class Worker:
         traceback: TracebackType | None,
     ) -> None:
         self._stop()
+
+    @property
+    def pid(self) -> int | None:
+        """The child that is there now."""
+        return self._pid
 
     def check(self, job: Job) -> Iterator[Report]:
         """The reports of a target, each as soon as it is made; at least one.
@@ -177,11 +187,14 @@ class Worker:
         try:
             send(self._requests, request)
             while True:
-                begun = time.monotonic()
-                message = self._reader.receive(self._until(course, begun))
+                message = self._reader.receive(time.monotonic() + _LOOK)
                 if message is None:
-                    self._stop()
-                    raise _Killed(self._overrun(course))
+                    if self._is_late(course):
+                        self._stop()
+                        raise _Killed(self._overrun(course))
+                    continue
+                # Silence is counted from the last message, too.
+                course.shown = (-1, False)
                 if "done" in message:
                     return
                 if "fault" in message:
@@ -191,30 +204,42 @@ class Worker:
                 if "memory" in message:
                     self._stop()
                     megabytes = f"takes more than {self.limits.megabytes} MB"
-                    raise _Killed(_described("memory", course, megabytes))
-                if "step" in message:
-                    course.last, course.step = course.step or course.last, message["step"]
-                elif "begin" in message:
+                    raise _Killed(self._described("memory", megabytes))
+                if "begin" in message:
                     course.template = message["begin"]
                 else:
                     yield message
         except (Closed, OSError):
-            raise self._died(course) from None
+            raise self._died() from None
 
-    def _until(self, course: _Course, now: float) -> float | None:
-        if course.step is not None:
-            return now + _FACTOR * self.limits.seconds + _BIT
+    def _is_late(self, course: _Course) -> bool:
+        """Whether the child does the same thing for too long."""
+        now, shown = time.monotonic(), self._board.look()
+        if shown != course.shown:
+            course.shown, course.since = shown, now
+            return False
+        running = shown[1]
+        if running:
+            return now - course.since > _FACTOR * self.limits.seconds + _BIT
         if course.template is None or not course.bounded:
-            return None  # what is obtained has time limits of its own
-        return now + max(_LEAST, _BETWEEN * self.limits.seconds)
+            return False  # what is obtained has time limits of its own
+        return now - course.since > self._between
+
+    @property
+    def _between(self) -> float:
+        return max(_LEAST, _BETWEEN * self.limits.seconds)
 
     def _overrun(self, course: _Course) -> Overrun:
-        if course.step is not None:
-            return _described("time", course, f"takes more than {self.limits.seconds:g} s")
-        seconds = max(_LEAST, _BETWEEN * self.limits.seconds)
-        return _described("time", course, f"is followed by work of more than {seconds:g} s")
+        if course.shown[1]:
+            return self._described("time", f"takes more than {self.limits.seconds:g} s")
+        return self._described("time", f"is followed by work of more than {self._between:g} s")
 
-    def _died(self, course: _Course) -> _Killed | _Died:
+    def _described(self, kind: Kind, what: str) -> Overrun:
+        step = self._board.step()
+        scenario, kwargs, turn = (step.get(name) for name in ("scenario", "kwargs", "turn"))
+        return Overrun(kind, step["doing"], what, None, scenario, kwargs, turn)
+
+    def _died(self) -> _Killed | _Died:
         """Why the child hung up."""
         assert self._pid is not None
         _, status = os.waitpid(self._pid, 0)
@@ -224,10 +249,10 @@ class Worker:
             number = os.WTERMSIG(status)
             name = signal.Signals(number).name
             if number == signal.SIGXCPU:
-                return _Killed(_described("time", course, "is part of what takes too long in all"))
-            if course.step is not None and number in (signal.SIGKILL, signal.SIGABRT):
+                return _Killed(self._described("time", "is part of what takes too long in all"))
+            if self._board.look()[1] and number in (signal.SIGKILL, signal.SIGABRT):
                 # The system's own want of memory, or a library's.
-                return _Killed(_described("memory", course, f"ended by {name}"))
+                return _Killed(self._described("memory", f"ended by {name}"))
             return _Died(f"the process that checks it was ended by {name}")
         return _Died(f"the process that checks it ended with code {os.WEXITSTATUS(status)}")
 
@@ -235,13 +260,14 @@ class Worker:
         requests, self._requests = os.pipe()
         self._replies, replies = os.pipe()
         parent = os.getpid()
+        self._board.write(None)
         pid = os.fork()
         if pid == 0:
             os.close(self._requests)
             os.close(self._replies)
             from templatefix.worker.child import serve
 
-            serve(requests, replies, self.limits, parent)
+            serve(requests, replies, self._board, self.limits, parent)
         self._pid = pid
         os.close(requests)
         os.close(replies)
@@ -269,19 +295,6 @@ class Worker:
         os.close(self._requests)
         os.close(self._replies)
         self._reader = None
-
-
-def _described(kind: Any, course: _Course, what: str) -> Overrun:
-    step = course.step or course.last or {"doing": "parsing"}
-    return Overrun(
-        kind,
-        step["doing"],
-        what,
-        None,
-        step.get("scenario"),
-        step.get("kwargs"),
-        step.get("turn"),
-    )
 
 
 def _over_limit(job: Job, about: Mapping[str, Any] | None, overrun: Overrun) -> Report:
