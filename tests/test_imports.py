@@ -14,7 +14,9 @@ EXAMPLE = Path(__file__).parents[1] / "templatefix" / "example"
 
 #: Prints the top-level modules that a command imported, after all that it printed itself.
 _RUN = """
+import os
 import sys
+del os.fork  # so that the work is done in this process, whose modules can be told
 from templatefix.cli import main
 try:
     main()
