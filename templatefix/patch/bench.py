@@ -12,7 +12,7 @@ from typing import Any
 
 from templatefix.chat.battery import BATTERY
 from templatefix.chat.conversation import Message, Scenario
-from templatefix.chat.present import Unpresentable
+from templatefix.chat.present import Unpresentable, names_developer
 from templatefix.chat.server import Server, Tools
 from templatefix.check.breaks import canonical_reuse
 from templatefix.check.subject import Subject, refuses_system
@@ -24,7 +24,7 @@ from templatefix.replay.modes import Modes
 from templatefix.replay.run import Client, Comparison, Plan, Run, replay
 from templatefix.replay.sweep import without_system
 from templatefix.rules import classify
-from templatefix.syntax import Template, Unparsable, parse, reads_attribute
+from templatefix.syntax import Template, Unparsable, content_format, parse, reads_attribute
 
 Kwargs = Mapping[str, Any]
 
@@ -188,6 +188,15 @@ class Bench:
         subject = self.subject
         renderer = JinjaRenderer(text, subject.template.special_tokens)
         return Server(renderer, subject.server.content_format, subject.server.knows_developer)
+
+    def served(self, text: str) -> Server:
+        """A server that reads from a candidate what messages to send, as vLLM does.
+
+        Parsing takes as long as a few renders, so that single steps of a climb do without: a
+        candidate is told apart by the contract. Raises ``SyntaxFault``.
+        """
+        server = self.server(text)
+        return Server(server.renderer, content_format(parsed(text)), names_developer(text))
 
     def trial(self, text: str, plans: Sequence[Plan] | None = None) -> Trial:
         """Drive a candidate's text through the plans."""

@@ -352,3 +352,14 @@ def test_shrinking_keeps_the_words_that_tell_texts_apart() -> None:
 
 def _asked(number: str) -> dict[str, str]:
     return {"role": "user", "content": f"well, q{number}?"}
+
+
+def test_a_candidate_gets_the_messages_that_vllm_would_send_to_it() -> None:
+    """A loop over content makes vLLM send lists of parts, which this one cannot concatenate."""
+    looked_at = (
+        "{% if message.content is not string %}{% for part in message.content %}{% endfor %}"
+    )
+    bad = changed(APPENDS, LOOP, LOOP + looked_at + "{% endif %}")
+    assert judged(bad, original=APPENDS).violations[0].clause == "C4"
+    fine = changed(APPENDS, LOOP, LOOP + "{% if message.content is not string %}{% endif %}")
+    assert judged(fine, original=APPENDS).passed

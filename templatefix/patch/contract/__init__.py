@@ -45,7 +45,7 @@ def verify(
     candidate that has kept all of them. ``fold`` lets it cost more than the original.
     """
     try:
-        server = bench.server(candidate_text)
+        server = bench.served(candidate_text)
     except SyntaxFault as fault:
         violation = Violation("C4", f"the candidate does not compile: {fault.message}")
         return Proof((ClauseResult("C4", False, 1, violation),), seed, 0)
