@@ -6,10 +6,12 @@ were a candidate for the repair of the published one.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from templatefix import __version__
@@ -105,7 +107,7 @@ def _reference(
     return Reference(
         model_id=model_id,
         sha256=sha256(template.text),
-        tokenizer=subject.encoder.source or "none",
+        tokenizer=_tokenizer(subject),
         approximate=subject.encoder.approximate,
         modes=bench.kwargs,
         clauses={each.clause: each.tried for each in proof.results},
