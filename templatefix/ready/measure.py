@@ -97,12 +97,12 @@ def _reference(
     asked = asked_of(header)
     subject = prepare(template, asked)
     bench = Bench(subject, modes_of(subject, asked), header.policy, BLOCK_SIZE)
-    proof = verify(bench, ready.text, max_examples=max_examples, seed=SEED, fold=True)
     repaired = prepare(replace(template, text=ready.text), asked)
+    _expect_served_alike(ready, model_id, subject, repaired)
     modes = modes_of(repaired, asked)
+    proof = verify(bench, ready.text, max_examples=max_examples, seed=SEED, fold=True)
     proof = proof.including(c6(Bench(repaired, modes, header.policy, BLOCK_SIZE)))
     expect_held(ready, model_id, proof)
-    _expect_served_alike(ready, model_id, subject, repaired)
     trial = bench.trial(ready.text)
     return Reference(
         model_id=model_id,
@@ -142,6 +142,15 @@ def _expect_served_alike(
     if now.knows_developer != was.knows_developer:
         message = f"names the role developer, or the template of {model_id} does, but not both"
         raise TargetError(str(ready.path), message, "name it where the published one does")
+
+
+def _tokenizer(subject: Subject) -> str:
+    """What tokens were counted with: by content, since a path means nothing elsewhere."""
+    source = subject.encoder.source
+    file = Path(source)
+    if subject.encoder.approximate or not file.is_file():
+        return source
+    return f"{file.name} sha256 {hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 def prompt_tokens(trial: Trial) -> int:
