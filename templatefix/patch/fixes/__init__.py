@@ -17,6 +17,9 @@ _WHY = {
     "to see in its place is not known: let the client send another order",
     "TF3": "what a server's parser loses no template can print again",
     "TF4": "it is a hazard that no run has shown, so that no repair of it can be proven",
+    "TF5": "it is a fact about the model's server, which no template changes",
+    "TF601": "what a template is for cannot be told from what it does too much of",
+    "TF602": "a template that reaches behind its values is to be mistrusted, not mended",
     "TF9": "there is no template to repair",
 }
 
