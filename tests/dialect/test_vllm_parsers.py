@@ -247,11 +247,12 @@ def cases_of(pair: tuple[str | None, str | None]) -> Iterator[Case]:
             yield Case(pair, text, kwargs)
         if not NOT_STREAMED & set(pair):
             yield Case(pair, text, {}, streaming=True)
-    for kwargs in MODES[:1] if harmony else MODES:
+    for number, kwargs in enumerate(MODES[:1] if harmony else MODES):
         for text in reasoning_texts(reasoning) if reasoning else ():
             yield Case(pair, text, kwargs)
         if tool is not None:
-            for text in (*call_texts(reasoning, tool), *odd_texts(reasoning, tool)):
+            texts = (*call_texts(reasoning, tool), *odd_texts(reasoning, tool))
+            for text in texts[:: 1 if number < 2 else 3]:  # the later modes say little of calls
                 yield Case(pair, text, kwargs)
                 if kwargs == {}:
                     yield Case(pair, text, kwargs, with_tools=False)

@@ -24,7 +24,8 @@ from templatefix.syntax import content_format, parse
 from tests.vllm.both_sides import Asked, BothSides, as_before_transformers_5_20
 from tests.vllm.render_server import RenderServer, python_with_vllm
 
-pytestmark = pytest.mark.vllm
+# Several servers and imports of vLLM: minutes that every run cannot spare.
+pytestmark = [pytest.mark.vllm, pytest.mark.nightly]
 
 _EFFORTS = ("none", "low", "minimal", "medium", "high", "xhigh", "max", "odd")
 V4_KWARGS: tuple[dict[str, Any], ...] = (

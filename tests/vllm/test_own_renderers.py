@@ -18,7 +18,8 @@ from templatefix.serving.vllm_python import VARIABLE
 from tests.corpus import corpus_directory
 from tests.vllm.render_server import python_with_vllm
 
-pytestmark = pytest.mark.vllm
+# Several servers and imports of vLLM: minutes that every run cannot spare.
+pytestmark = [pytest.mark.vllm, pytest.mark.nightly]
 
 #: Where Mistral's own library keeps the tokenizers that it ships.
 _SHIPPED = "import mistral_common; print(mistral_common.__path__[0])"
