@@ -13,12 +13,18 @@ _FIRST_COMMENT = re.compile(r"\s*\{#-?(?P<text>.*?)-?#\}", re.DOTALL)
 _POLICY = re.compile(r"^\s*templatefix-policy:\s*(?P<policy>\S+)\s*$", re.MULTILINE)
 
 
+def first_comment(template_text: str) -> str | None:
+    """The text of the comment that a template begins with, its header; None without one."""
+    comment = _FIRST_COMMENT.match(template_text)
+    return comment["text"] if comment else None
+
+
 def policy_of(template_text: str) -> str | None:
     """The policy that the header of a patched template records.
 
     >>> policy_of("{#- patched\\ntemplatefix-policy: lossless\\n-#}{{ messages }}")
     'lossless'
     """
-    comment = _FIRST_COMMENT.match(template_text)
-    found = _POLICY.search(comment["text"]) if comment else None
+    comment = first_comment(template_text)
+    found = _POLICY.search(comment) if comment is not None else None
     return found["policy"] if found and found["policy"] in POLICIES else None

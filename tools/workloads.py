@@ -55,10 +55,9 @@ def table(model_ids: Iterator[str]) -> Iterator[str]:
 
 
 def _cell(report: Report, scenario: str) -> str:
-    runs = [run for run in report.runs if run.core and run.scenario == scenario]
-    if not runs or scenario not in {run.scenario for run in _reasoning(report)}:
+    run = next((run for run in _reasoning(report) if run.scenario == scenario), None)
+    if run is None:
         return "-"
-    run = next(run for run in _reasoning(report) if run.scenario == scenario)
     about = "~" if report.tokenizer_approximate else ""
     hits = sum(row.hit_tokens or 0 for row in run.turns)
     ideal = sum(row.ideal_tokens or 0 for row in run.turns)

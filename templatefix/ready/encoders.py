@@ -30,6 +30,7 @@ from templatefix.ready.measure import (
     expect_held,
     prompt_tokens,
     reuse,
+    tokenizer_of,
 )
 from templatefix.ready.shelf import Ready
 from templatefix.replay.run import Plan
@@ -125,7 +126,7 @@ def against_encoder(
         name=named.name,
         version=version,
         kwargs=named.kwargs,
-        tokenizer=subject.encoder.source or "none",
+        tokenizer=tokenizer_of(subject),
         approximate=subject.encoder.approximate,
         modes=bench.kwargs,
         clauses={each.clause: each.tried for each in results},

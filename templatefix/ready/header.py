@@ -11,10 +11,9 @@ from collections.abc import Iterator
 
 from templatefix.errors import TargetError
 from templatefix.findings.ready import EncoderName, Header
-from templatefix.policy import POLICIES
+from templatefix.policy import POLICIES, first_comment
 from templatefix.ready.encoding import PREFIX
 
-_COMMENT = re.compile(r"\s*\{#-?(?P<text>.*?)-?#\}", re.DOTALL)
 #: ``key: value``; a line that is indented deeper goes on with the value.
 _FIELD = re.compile(r"(?P<key>[a-z][a-z-]*): +(?P<value>\S.*)")
 
@@ -41,11 +40,11 @@ def header_of(text: str, display: str) -> Header:
     >>> header_of(one + "  templatefix-policy: lossless\\n-#}", "x").serves
     ('a/b', 'a/c')
     """
-    comment = _COMMENT.match(text)
+    comment = first_comment(text)
     if comment is None:
         raise TargetError(display, "has no header", "begin it with a comment, as the others do")
     found: dict[str, list[str]] = {}
-    for key, value in _fields(comment["text"]):
+    for key, value in _fields(comment):
         if key not in _FIELDS:
             raise TargetError(display, f"its header has an unknown field {key!r}", _known())
         found.setdefault(key, []).append(value)

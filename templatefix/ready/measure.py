@@ -107,7 +107,7 @@ def _reference(
     return Reference(
         model_id=model_id,
         sha256=sha256(template.text),
-        tokenizer=_tokenizer(subject),
+        tokenizer=tokenizer_of(subject),
         approximate=subject.encoder.approximate,
         modes=bench.kwargs,
         clauses={each.clause: each.tried for each in proof.results},
@@ -144,7 +144,7 @@ def _expect_served_alike(
         raise TargetError(str(ready.path), message, "name it where the published one does")
 
 
-def _tokenizer(subject: Subject) -> str:
+def tokenizer_of(subject: Subject) -> str:
     """What tokens were counted with: by content, since a path means nothing elsewhere."""
     source = subject.encoder.source
     file = Path(source)

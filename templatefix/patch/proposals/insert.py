@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jinja2 import nodes
 
 from templatefix.patch.edits import Edit
-from templatefix.patch.proposals.scene import Scene, node_at
+from templatefix.patch.proposals.scene import Scene, node_at, operator_at
 from templatefix.patch.proposals.text import joined, literal, reasoning_between
 from templatefix.render.trace import Piece
 
@@ -129,7 +129,7 @@ def _after(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
         yield from _into_data(scene, piece, value)
     elif node is not None:
         end = scene.template.outer_span(node).end
-        yield Edit(end, end, f" {_operator(scene, node)} {value}")
+        yield Edit(end, end, f" {operator_at(scene.template, node)} {value}")
 
 
 def _before(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
@@ -138,7 +138,7 @@ def _before(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
         yield from _into_data(scene, piece, value)
     elif node is not None:
         start = scene.template.outer_span(node).start
-        yield Edit(start, start, f"{value} {_operator(scene, node)} ")
+        yield Edit(start, start, f"{value} {operator_at(scene.template, node)} ")
 
 
 def _within(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
@@ -148,7 +148,7 @@ def _within(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
         yield from _into_data(scene, piece, value)
     elif isinstance(node, nodes.Const) and isinstance(node.value, str):
         cut = scene.at - piece.start
-        operator = _operator(scene, node)
+        operator = operator_at(scene.template, node)
         text = f" {operator} ".join([literal(node.value[:cut]), value, literal(node.value[cut:])])
         chained = isinstance(scene.template.parents[id(node)].parent, (nodes.Add, nodes.Concat))
         yield Edit(piece.span.start, piece.span.end, text if chained else f"({text})")
@@ -159,12 +159,6 @@ def _into_data(scene: Scene, piece: Piece, value: str) -> Iterator[Edit]:
     offset = _source_offset(scene, piece, scene.at)
     if offset is not None:
         yield Edit(offset, offset, "{{ " + value + " }}")
-
-
-def _operator(scene: Scene, node: nodes.Node) -> str:
-    """The operator of the chain in which a leaf stands."""
-    parent = scene.template.parents[id(node)].parent
-    return "~" if isinstance(parent, nodes.Concat) else "+"
 
 
 def _source_offset(scene: Scene, piece: Piece, at: int) -> int | None:

@@ -175,6 +175,12 @@ def node_at(template: Template, span: Span) -> nodes.Node | None:
     return None
 
 
+def operator_at(template: Template, node: nodes.Node) -> str:
+    """The operator of the chain in which a leaf stands."""
+    parent = template.parents[id(node)].parent
+    return "~" if isinstance(parent, nodes.Concat) else "+"
+
+
 def guard_of(template: Template, span: Span) -> str | None:
     """The tests of the ``if`` statements around a span, but for the generation prompt's own."""
     node = node_at(template, span)

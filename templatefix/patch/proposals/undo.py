@@ -8,7 +8,7 @@ from jinja2 import nodes
 
 from templatefix.findings.outline import outline
 from templatefix.patch.edits import Edit
-from templatefix.patch.proposals.scene import Scene, node_at
+from templatefix.patch.proposals.scene import Scene, node_at, operator_at
 from templatefix.patch.proposals.text import literal
 from templatefix.prefix import common_prefix
 from templatefix.syntax import Span
@@ -169,13 +169,9 @@ def _with_own_newlines(scene: Scene, node: nodes.Node, kept: str, variable: str)
     own = f"{_chained(kept)}.startswith('\\n')"
     literals = [literal(before.value[: -len(gap)])] if before.value != gap else []
     layout = f"('' if {variable}.reasoning_content and {own} else {literal(gap)})"
-    yield Edit(span.start, span.end, f" {_operator(scene, before)} ".join([*literals, layout]))
-
-
-def _operator(scene: Scene, node: nodes.Node) -> str:
-    """The operator of the chain in which a leaf stands."""
-    parent = scene.template.parents[id(node)].parent
-    return "~" if isinstance(parent, nodes.Concat) else "+"
+    yield Edit(
+        span.start, span.end, f" {operator_at(scene.template, before)} ".join([*literals, layout])
+    )
 
 
 def _chained(source: str) -> str:
