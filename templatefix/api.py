@@ -130,7 +130,7 @@ def check_each(
             return check_recorded(template, options, policy, recording, recover=recover)
         found = recognise(template.config, template.files)
         if found is None and server is None:
-            return check(template, options, policy, scenario)
+            return _repaired(check(template, options, policy, scenario), template, options)
         from templatefix.serving import elsewhere
 
         asked = elsewhere.Asked(options, policy, scenario, source)
@@ -236,6 +236,29 @@ def serve_patched(
     from templatefix.serving import assemble, served
 
     return assemble.serving(served.of_template(template, file, revision), options)
+
+
+def _repaired(report: Report, template: ChatTemplate, options: CheckOptions) -> Report:
+    """The report of a template that breaks, with the repairs that the options ask for."""
+    if report.verdict != "breaks" or not options.repair_under:
+        return report
+    from templatefix.patch.repair import PatchOptions
+
+    repairs = []
+    for policy in options.repair_under:
+        asked = PatchOptions(
+            policy=policy,
+            kwargs=options.kwargs,
+            block_size=options.block_size,
+            seed=options.seed,
+            reasoning_parser=options.reasoning_parser,
+            tool_call_parser=options.tool_call_parser,
+            afterwards=replace(options, policy=None, repair_under=()),
+        )
+        repairs.append(patch_template(template, asked))
+        if not repairs[-1].excluded:
+            break  # a policy that allows more has nothing more to repair
+    return replace(report, repairs=tuple(repairs))
 
 
 def _not_compiling(template: ChatTemplate, fault: Unparsable | SyntaxFault) -> TargetError:

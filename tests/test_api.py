@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from templatefix import api
 from templatefix.api import CheckOptions, SourceOptions, check_target
 from templatefix.findings.outcome import Report
+from templatefix.findings.repair import RepairReport, RepairStatus
+from templatefix.patch.repair import PatchOptions
 from templatefix.policy import HEADER, policy_of
+from templatefix.source import ChatTemplate
 from tests.example import EXAMPLE
 from tests.subjects import APPENDS, branches
 
@@ -206,3 +210,33 @@ def test_the_report_of_a_named_template_carries_its_name(tmp_path: Path) -> None
         "default": "preserving",
         "tool_use": "breaks",
     }
+
+
+@pytest.mark.parametrize(
+    ("excluded", "policies"), [(0, ["lossless"]), (3, ["lossless", "keep-reasoning"])]
+)
+def test_a_wider_policy_repairs_what_the_narrower_one_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excluded: int, policies: list[str]
+) -> None:
+    def repaired(template: ChatTemplate, options: PatchOptions) -> RepairReport:
+        assert options.afterwards is not None
+        assert not options.afterwards.repair_under
+        left = excluded if options.policy == "lossless" else 0
+        status: RepairStatus = "unchanged" if left else "patched"
+        return RepairReport(
+            template.target,
+            template.display,
+            None,
+            options.policy,
+            16,
+            status,
+            "",
+            "",
+            excluded=left,
+        )
+
+    monkeypatch.setattr(api, "patch_template", repaired)
+    asked = CheckOptions(repair_under=("lossless", "keep-reasoning"))
+    checked = _only(_written(tmp_path, _DROPS), asked)
+    assert [each.policy for each in checked.repairs] == policies
+    assert not _only(_written(tmp_path, APPENDS, "a.jinja"), asked).repairs

@@ -14,7 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from templatefix import api
-from templatefix.findings.outcome import Report, RunOutcome
+from templatefix.findings.outcome import Report
+from templatefix.findings.run_outcome import RunOutcome
 from tests.corpus import corpus_entry
 
 MODELS = (

@@ -12,6 +12,7 @@ from templatefix.findings.blame import Blame, Witness, blame
 from templatefix.findings.divergence import divergence_of
 from templatefix.findings.evidence import gather
 from templatefix.findings.finding import Finding, Fix, Severity, at_least
+from templatefix.findings.streams import streams_of
 from templatefix.prefix import common_prefix
 from templatefix.replay.modes import Modes
 from templatefix.replay.run import Comparison, Run
@@ -93,12 +94,12 @@ def findings_of(
     switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
     for each in breaks:
         if each not in switched and not (each.code == "TF108" and subject.encoder.approximate):
-            merge(found, each, policy)
+            merge(found, each, policy, subject.encoder)
     for each in switched:
         if key_of(each) not in found:
             also = (each.code, *each.also)
             each = replace(each, code="TF110", detail=each.code, also=also)
-        merge(found, each, policy)
+        merge(found, each, policy, subject.encoder)
     return [
         replace(finding, fix=_fix(finding, runs, modes, subject.template))
         for finding in found.values()
@@ -115,7 +116,7 @@ def canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
     return common_prefix(whole, comparison.after.prompt_ids)
 
 
-def merge(found: dict[Key, Finding], each: Break, policy: str) -> None:
+def merge(found: dict[Key, Finding], each: Break, policy: str, encoder: Encoder) -> None:
     """Add a break to the finding that it belongs to, or make one."""
     run, comparison, code, detail, also = (
         each.run,
@@ -158,6 +159,7 @@ def merge(found: dict[Key, Finding], each: Break, policy: str) -> None:
         cached=comparison.hit,
         total=len(comparison.before.stream_ids),
         divergence=divergence_of(comparison),
+        streams=streams_of(comparison, encoder),
         locations=each.blame.locations,
         explanation=each.blame.explanation,
     )
@@ -274,6 +276,7 @@ def stop_mismatches(runs: Sequence[Run], subject: Subject) -> list[Finding]:
                 cached=comparison.hit,
                 total=len(comparison.before.stream_ids),
                 divergence=divergence_of(comparison),
+                streams=streams_of(comparison, subject.encoder),
                 locations=guilty.locations,
                 explanation=guilty.explanation,
             )

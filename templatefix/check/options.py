@@ -9,7 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What a check is asked for; see the command line for each."""
+    """What a check is asked for; see the command line for each.
+
+    ``repair_under`` are policies: what breaks is repaired under each, for reports that show it.
+    """
 
     block_size: int = 16
     policy: str | None = None
@@ -20,3 +23,4 @@ class CheckOptions:
     full: bool = False
     max_examples: int = 0
     seed: int = 0
+    repair_under: tuple[str, ...] = ()

@@ -11,16 +11,10 @@ from templatefix.check.notes import Notes
 from templatefix.check.options import CheckOptions
 from templatefix.check.subject import Subject
 from templatefix.findings.finding import Finding, Location
-from templatefix.findings.outcome import (
-    Coverage,
-    Fault,
-    NotEvaluated,
-    Report,
-    RunOutcome,
-    TurnRow,
-    Verdict,
-)
+from templatefix.findings.outcome import Coverage, Fault, NotEvaluated, Report, Verdict
+from templatefix.findings.run_outcome import RunOutcome, TurnRow
 from templatefix.render import SyntaxFault
+from templatefix.replay.accounting import history_tokens, recomputed_tokens
 from templatefix.replay.run import Run
 from templatefix.rules import RULES
 from templatefix.source.template import ChatTemplate
@@ -38,7 +32,7 @@ def report(
 ) -> Report:
     template, encoder = subject.template, subject.encoder
     runs = notes.runs
-    outcomes = tuple(_run_outcome(run, options.full) for run in runs)
+    outcomes = tuple(run_outcome(run, options.block_size, full=options.full) for run in runs)
     core = [run for run in runs if run.plan.core]
     if any(run.preserving is False for run in core):
         verdict: Verdict = "breaks"
@@ -78,11 +72,12 @@ def report(
     )
 
 
-def _run_outcome(run: Run, full: bool) -> RunOutcome:
+def run_outcome(run: Run, block_size: int, *, full: bool) -> RunOutcome:
+    """A run told in figures; one that preserves has those of its turns only if ``full``."""
     one = run.plan
     rows: tuple[TurnRow, ...] = ()
     if full or one.requested or run.preserving is not True:
-        rows = tuple(_rows(run))
+        rows = tuple(_rows(run, block_size))
     return RunOutcome(
         one.id,
         one.core,
@@ -98,17 +93,25 @@ def _run_outcome(run: Run, full: bool) -> RunOutcome:
     )
 
 
-def _rows(run: Run) -> Iterable[TurnRow]:
+def _rows(run: Run, block_size: int) -> Iterable[TurnRow]:
     for i, request in enumerate(run.requests):
-        comparison = run.comparisons[i - 1] if i else None
+        prompt, stream = len(request.prompt_ids), len(request.stream_ids)
+        if i == 0:
+            yield TurnRow(1, prompt, stream, None, None, None, None)
+            continue
+        one = run.comparisons[i - 1]
+        before = one.before.stream_ids
+        history = history_tokens(before, request.prompt_ids, one.reuse)
         yield TurnRow(
             i + 1,
-            len(request.prompt_ids),
-            len(request.stream_ids),
-            len(comparison.before.stream_ids) if comparison else None,
-            comparison.reuse if comparison else None,
-            comparison.hit if comparison else None,
-            comparison.ideal if comparison else None,
+            prompt,
+            stream,
+            len(before),
+            one.reuse,
+            one.hit,
+            one.ideal,
+            history,
+            recomputed_tokens(history, one.hit, len(before), prompt, block_size),
         )
 
 

@@ -206,7 +206,7 @@ def _search(
             notes.findings[-1] = shown
             continue
         hunt.known.add(key_of(what)[2])
-        merge(found, what, policy)
+        merge(found, what, policy, subject.encoder)
         key = key_of(what)
         found[key] = replace(found[key], conversation=_replayed(what.run))
     return list(found.values())

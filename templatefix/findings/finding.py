@@ -59,6 +59,33 @@ class Divergence:
 
 
 @dataclass(frozen=True)
+class Token:
+    """A token as a reader sees it; ``special`` is one that the tokenizer adds to its vocabulary."""
+
+    id: int
+    text: str
+    special: bool
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The stream (first of each pair) and the next prompt (second), token by token.
+
+    ``common`` are the last tokens that both begin with, after ``skipped`` others. ``pairs`` go from
+    the divergence to the end of the history: a token that one side lacks is None there, and a pair
+    of equal ones stands in both, but no longer in the same place. ``new`` are the first tokens that
+    are new in the prompt. ``left_out`` counts those that are not shown of the stream and of the
+    prompt.
+    """
+
+    skipped: int
+    common: tuple[Token, ...]
+    pairs: tuple[tuple[Token | None, Token | None], ...]
+    new: tuple[Token, ...]
+    left_out: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class Fix:
     """What the user can do: a command or a kwarg, and whether it is known to help."""
 
@@ -72,7 +99,8 @@ class Finding:
 
     ``reused``, ``cached`` and ``total`` are the tokens of that turn: the longest common prefix,
     the full blocks of it that a server has, and the stream's length. In recorded traffic
-    ``requests`` is how many of them show it, and ``lost_tokens`` sums over these.
+    ``requests`` is how many of them show it, and ``lost_tokens`` sums over these. ``streams`` are
+    the tokens around the divergence.
     """
 
     code: str
@@ -95,6 +123,7 @@ class Finding:
     cached: int | None = None
     total: int | None = None
     divergence: Divergence | None = None
+    streams: Streams | None = None
     fix: Fix | None = None
     explanation: str = ""
     conversation: Mapping[str, Any] | None = None

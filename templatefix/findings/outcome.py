@@ -8,47 +8,10 @@ from typing import Any, Literal
 
 from templatefix.findings.finding import Finding
 from templatefix.findings.recorded import RecordedTraffic
+from templatefix.findings.repair import RepairReport
+from templatefix.findings.run_outcome import RunOutcome
 
 Verdict = Literal["preserving", "breaks", "not-evaluated", "error"]
-
-
-@dataclass(frozen=True)
-class TurnRow:
-    """Request ``turn`` (1-based) in tokens.
-
-    The last four compare the stream of the request before with this prompt; they are None for
-    the first request.
-    """
-
-    turn: int
-    prompt_tokens: int
-    stream_tokens: int | None
-    previous_stream_tokens: int | None
-    reuse_tokens: int | None
-    hit_tokens: int | None
-    ideal_tokens: int | None
-
-
-@dataclass(frozen=True)
-class RunOutcome:
-    """One conversation in one mode, with one client and one replay form.
-
-    ``completion`` says where the completions come from: ``training-view``, ``dialect``,
-    ``markers``, ``given``, ``server`` or ``unknown``. ``lost_to`` is ``client`` where the loss is
-    the client's choice. ``requested`` marks a conversation that the user gave.
-    """
-
-    id: str
-    core: bool
-    kwargs: Mapping[str, Any]
-    client: str
-    replay: str
-    scenario: str
-    preserving: bool | None
-    lost_to: str | None
-    completion: str
-    turns: tuple[TurnRow, ...]
-    requested: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +57,7 @@ class Report:
     ``source`` is the template's text (None when it could not be read), for reports that show
     lines. ``renderer`` is who rendered the prompts: ``jinja``, or a server. ``attention`` is
     ``sliding-window`` or ``hybrid`` where hits are an upper bound. ``recorded`` is there where
-    recorded traffic was replayed, and nothing else.
+    recorded traffic was replayed, and nothing else. ``repairs`` are those that were asked for.
     """
 
     target: str
@@ -117,3 +80,4 @@ class Report:
     hidden: tuple[Hidden, ...] = ()
     recorded: RecordedTraffic | None = None
     renderer: str = "jinja"
+    repairs: tuple[RepairReport, ...] = ()

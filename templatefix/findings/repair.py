@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from templatefix.findings.finding import Severity
+from templatefix.findings.run_outcome import RunOutcome
 
 #: ``unchanged``: nothing breaks within the policy's scope; ``failed``: no candidate was good.
 RepairStatus = Literal["unchanged", "patched", "failed"]
@@ -129,7 +130,8 @@ class RepairReport:
     the defaults that a server can be given instead of the changed template. ``render_cost`` is
     that of a fold. ``remaining`` is what ``check`` still shows of ``text``; of the original where
     the repair failed. Then ``unrepaired`` are the comparisons in scope, and ``failing`` is a small
-    case of what could not be mended.
+    case of what could not be mended. ``runs`` are those of a faithful client under ``text``, where
+    it differs from ``source``.
     """
 
     target: str
@@ -159,3 +161,4 @@ class RepairReport:
     trades: tuple[Trade, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     render_cost: RenderCost | None = None
+    runs: tuple[RunOutcome, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from templatefix.check.options import CheckOptions
-from templatefix.check.outcome import sha256
+from templatefix.check.outcome import run_outcome, sha256
 from templatefix.check.runs import modes_of
 from templatefix.check.subject import prepare
 from templatefix.findings.repair import (
@@ -81,6 +81,11 @@ def report_of(patched: Patched, options: PatchOptions) -> RepairReport:
             render_cost(patched.text or "", bench) if candidate and candidate.rung == 5 else None
         ),
         refusals=tuple(map(_refusal, patched.attempts)),
+        runs=tuple(
+            run_outcome(run, options.block_size, full=True)
+            for run in (after.runs if patched.status == "patched" else ())
+            if run.plan.replay == "raw"
+        ),
     )
 
 

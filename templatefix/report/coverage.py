@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-from templatefix.findings.outcome import NotEvaluated, Report, RunOutcome
+from templatefix.findings.outcome import NotEvaluated, Report
+from templatefix.findings.run_outcome import RunOutcome
 from templatefix.report.json_report import to_json
 from templatefix.report.visible import head, visible
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from templatefix.findings.finding import Divergence, Finding, Location, Side
-from templatefix.findings.outcome import Coverage, Fault, Hidden, Report, RunOutcome, TurnRow
+from templatefix.findings.outcome import Coverage, Fault, Hidden, Report
+from templatefix.findings.run_outcome import RunOutcome, TurnRow
 from templatefix.report.edition import Edition, gravest_first
 from templatefix.report.recorded_json import recorded_json
 from templatefix.report.visible import json_safe
@@ -121,6 +122,8 @@ def _turn(turn: TurnRow) -> dict[str, Any]:
         "reuse_tokens": turn.reuse_tokens,
         "hit_tokens": turn.hit_tokens,
         "ideal_tokens": turn.ideal_tokens,
+        "history_tokens": turn.history_tokens,
+        "recomputed_tokens": turn.recomputed_tokens,
     }
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from templatefix.findings.finding import Finding
-from templatefix.findings.outcome import Report, RunOutcome, Verdict
+from templatefix.findings.outcome import Report, Verdict
+from templatefix.findings.run_outcome import RunOutcome
 from templatefix.report.coverage import coverage_lines, run_lines
 from templatefix.report.edition import gravest_first, place
 from templatefix.report.excerpt import code_frame, divergence_lines

@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from templatefix.prefix import common_prefix
-from templatefix.replay.accounting import hit_tokens, ideal_tokens
+from templatefix.replay.accounting import (
+    history_tokens,
+    hit_tokens,
+    ideal_tokens,
+    recomputed_tokens,
+)
 
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
@@ -64,3 +69,47 @@ def test_the_common_prefix_is_what_a_loop_finds(
     left, right = "".join(map(str, head + a)), "".join(map(str, head + b))
     assert common_prefix(left, right) == _naive(left, right)
     assert common_prefix(head, head + b) == len(head)
+
+
+_answer = st.lists(st.integers(10, 15), min_size=1, max_size=8)
+_new = st.lists(st.integers(20, 25), max_size=8)
+
+
+@quick
+@given(st.lists(st.integers(0, 5), max_size=8), _answer, _answer, _new, st.booleans())
+def test_what_is_new_begins_where_the_answer_ends(
+    asked: list[int], lost: list[int], answer: list[int], new: list[int], stopped: bool
+) -> None:
+    """The stop token is 30, and 40 begins what was generated and is gone."""
+    stream = [*asked, 40, *lost, *answer, 30]
+    prompt = [*asked, *answer, *([30] if stopped else []), *new]
+    history = history_tokens(stream, prompt, common_prefix(stream, prompt))
+    assert prompt[history:] == new
+
+
+@quick
+@given(_ids, _ids)
+def test_history_is_no_less_than_what_is_reused_and_no_more_than_the_prompt(
+    stream: list[int], prompt: list[int]
+) -> None:
+    reuse = common_prefix(stream, prompt)
+    assert reuse <= history_tokens(stream, prompt, reuse) <= len(prompt)
+
+
+@quick
+@given(_ids, _ids, _blocks)
+def test_a_prompt_that_continues_the_stream_computes_nothing_again(
+    stream: list[int], new: list[int], block: int
+) -> None:
+    prompt = stream + new
+    history = history_tokens(stream, prompt, len(stream))
+    hit = hit_tokens(len(stream), len(stream), len(prompt), block)
+    assert history == len(stream)
+    assert recomputed_tokens(history, hit, len(stream), len(prompt), block) == 0
+
+
+def test_what_is_computed_again_is_the_history_after_the_hit_in_whole_blocks() -> None:
+    """A stream of 72 tokens of which 35 are reused; the prompt of 75 has 54 of history."""
+    assert recomputed_tokens(54, 32, 72, 75, 16) == 16
+    assert recomputed_tokens(54, 35, 72, 75, 1) == 19
+    assert recomputed_tokens(90, 32, 72, 95, 16) == 32  # no more than the stream holds

@@ -6,14 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from templatefix.findings.finding import Divergence, Finding, Fix, Location, Side
-from templatefix.findings.outcome import (
-    Coverage,
-    Fault,
-    NotEvaluated,
-    Report,
-    RunOutcome,
-    TurnRow,
-)
+from templatefix.findings.outcome import Coverage, Fault, NotEvaluated, Report
 from templatefix.findings.recorded import (
     RecordedTraffic,
     Recovery,
@@ -21,6 +14,7 @@ from templatefix.findings.recorded import (
     SkippedLine,
     TrafficLoss,
 )
+from templatefix.findings.run_outcome import RunOutcome, TurnRow
 from templatefix.report.edition import Edition
 
 EDITION = Edition("0.1.0", "vllm-0.32", "jinja", "2026-01-15T12:00:00")
