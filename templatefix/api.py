@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from templatefix.chat.given import Malformed, scenario_of
-from templatefix.check import CheckOptions, check, sha256
-from templatefix.check.outcome import unparsable
+from templatefix.checking import CheckOptions, check, sha256
+from templatefix.checking.outcome import unparsable
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
 from templatefix.policy import policy_of
@@ -29,7 +29,7 @@ from templatefix.syntax import Unparsable, looks_like_chat, parse, reads_message
 
 if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.repair import RepairReport
-    from templatefix.patch.repair import PatchOptions
+    from templatefix.patching.repair import PatchOptions
     from templatefix.serving.assemble import ServeOptions
     from templatefix.serving.plan import Serving
 
@@ -182,8 +182,8 @@ def the_template(
 
 def patch_template(template: ChatTemplate, options: PatchOptions) -> RepairReport:
     """Repair a template; nothing is written. Raises ``TargetError``."""
-    from templatefix.patch.repair import repair
-    from templatefix.patch.result import report_of
+    from templatefix.patching.repair import repair
+    from templatefix.patching.result import report_of
 
     try:
         return report_of(repair(template, options), options)
@@ -242,7 +242,7 @@ def _repaired(report: Report, template: ChatTemplate, options: CheckOptions) -> 
     """The report of a template that breaks, with the repairs that the options ask for."""
     if report.verdict != "breaks" or not options.repair_under:
         return report
-    from templatefix.patch.repair import PatchOptions
+    from templatefix.patching.repair import PatchOptions
 
     repairs = []
     for policy in options.repair_under:

@@ -14,11 +14,11 @@ from pathlib import Path
 from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Message, Scenario, Turn, assistant_message
 from templatefix.chat.server import Server
-from templatefix.check import CheckOptions, prepare
-from templatefix.check.runs import modes_of
+from templatefix.checking import CheckOptions, prepare
+from templatefix.checking.runs import modes_of
 from templatefix.dialect.author import Unspoken
-from templatefix.patch.bench import Bench
-from templatefix.patch.repair import Patched, PatchOptions, repair
+from templatefix.patching.bench import Bench
+from templatefix.patching.repair import Patched, PatchOptions, repair
 from templatefix.replay.run import Plan, replay
 from templatefix.source import SourceOptions, load
 from tests.corpus import corpus_entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from templatefix.check import CheckOptions, Subject, check, prepare
+from templatefix.checking import CheckOptions, Subject, check, prepare
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from templatefix.source import ChatTemplate, TokenizerRef

@@ -13,7 +13,7 @@ from templatefix import api
 from templatefix.api import CheckOptions, SourceOptions, check_target
 from templatefix.findings.outcome import Report
 from templatefix.findings.repair import RepairReport, RepairStatus
-from templatefix.patch.repair import PatchOptions
+from templatefix.patching.repair import PatchOptions
 from templatefix.policy import HEADER, policy_of
 from templatefix.source import ChatTemplate
 from tests.example import EXAMPLE

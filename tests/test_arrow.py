@@ -22,7 +22,7 @@ ROWS = (
     ("findings",),
     ("rules",),
     ("settings", "selection", "suppress", "baseline", "report"),
-    ("check", "patch", "serving", "ready"),
+    ("checking", "patching", "serving", "ready"),
     ("api",),
     ("worker",),
     ("cli", "__main__"),
@@ -122,7 +122,7 @@ def test_the_package_is_read() -> None:
     [
         ("source/hub.py", "from templatefix.tokens import Encoder", "upward"),
         ("chat/battery.py", "import templatefix.api", "upward"),
-        ("chat/battery.py", "def late():\n    from templatefix import check", "upward"),
+        ("chat/battery.py", "def late():\n    from templatefix import checking", "upward"),
         ("tokens/split.py", "from ..render import jinja", "do not know"),
         ("render/jinja.py", "from templatefix.syntax import spans", "do not know"),
         ("render/trace.py", "from templatefix.syntax import spans", None),
@@ -144,7 +144,7 @@ def test_an_upward_arrow_is_found(
     package = tmp_path / "templatefix"
     for name in ("source", "tokens", "render", "syntax", "chat", "findings", "report", "cli"):
         (package / name).mkdir(parents=True)
-    for name in ("errors", "check", "api"):
+    for name in ("errors", "checking", "api"):
         (package / f"{name}.py").touch()
     (package / file).write_text(statement, "utf-8")
     found = faults(arrows(package))

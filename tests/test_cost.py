@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from templatefix.chat.given import scenario_of
-from templatefix.check import CheckOptions, Subject, prepare
-from templatefix.check.notes import Notes
-from templatefix.check.runs import make_run, modes_of, plans
+from templatefix.checking import CheckOptions, Subject, prepare
+from templatefix.checking.notes import Notes
+from templatefix.checking.runs import make_run, modes_of, plans
 from templatefix.source import SourceOptions, load
 from templatefix.tokens.loading import _load_json, _shipped
 from tests.corpus import corpus_entries

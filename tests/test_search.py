@@ -18,13 +18,13 @@ import pytest
 
 from templatefix.api import read_conversation
 from templatefix.chat.given import scenario_of
-from templatefix.check import CheckOptions, check
+from templatefix.checking import CheckOptions, check
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from tests.example import EXAMPLE
 from tests.subjects import APPENDS, APPENDS_ALL, branches, report, template
 
-search_module: Any = importlib.import_module("templatefix.check.search")
+search_module: Any = importlib.import_module("templatefix.checking.search")
 
 ROOT = Path(__file__).parents[1]
 _HEADER = "{{- '<|im_start|>assistant\\n' }}"

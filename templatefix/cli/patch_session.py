@@ -21,9 +21,9 @@ from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
 from templatefix.cli.versions import library_versions
 from templatefix.findings.repair import RepairReport
-from templatefix.patch.edits import unified_diff
-from templatefix.patch.fixes import Unfixable, codes
-from templatefix.patch.repair import PatchOptions
+from templatefix.patching.edits import unified_diff
+from templatefix.patching.fixes import Unfixable, codes
+from templatefix.patching.repair import PatchOptions
 from templatefix.policy import POLICIES
 from templatefix.render import PINNED_CLOCK, JinjaRenderer
 from templatefix.report.edition import Edition

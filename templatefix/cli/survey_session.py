@@ -17,8 +17,8 @@ from templatefix.cli.progress import progress
 from templatefix.cli.versions import library_versions
 from templatefix.errors import TargetError
 from templatefix.findings.survey import Surveyed
-from templatefix.patch.repair import PatchOptions
-from templatefix.patch.survey import Found, survey
+from templatefix.patching.repair import PatchOptions
+from templatefix.patching.survey import Found, survey
 from templatefix.render import PINNED_CLOCK, JinjaRenderer
 from templatefix.report.edition import Edition
 from templatefix.report.survey_json import survey_json

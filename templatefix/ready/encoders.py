@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from templatefix.chat.conversation import Scenario
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Server
-from templatefix.check.runs import modes_of
-from templatefix.check.subject import prepare
+from templatefix.checking.runs import modes_of
+from templatefix.checking.subject import prepare
 from templatefix.errors import TargetError
 from templatefix.findings.ready import Agreement, EncoderName, EncoderReference
-from templatefix.patch.bench import Bench, Kwargs
-from templatefix.patch.contract import Proof, c2, c6
-from templatefix.patch.contract.exam import Exam, Outcome, Walk, difference, outcome
-from templatefix.patch.contract.openings import Input, openings
-from templatefix.patch.contract.search import draw, search
+from templatefix.patching.bench import Bench, Kwargs
+from templatefix.patching.contract import Proof, c2, c6
+from templatefix.patching.contract.exam import Exam, Outcome, Walk, difference, outcome
+from templatefix.patching.contract.openings import Input, openings
+from templatefix.patching.contract.search import draw, search
 from templatefix.ready.encoding import Encoding, encoding
 from templatefix.ready.measure import (
     BLOCK_SIZE,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from templatefix.check.options import CheckOptions
-from templatefix.check.runs import modes_of
-from templatefix.check.subject import prepare
-from templatefix.patch.bench import Bench
+from templatefix.checking.options import CheckOptions
+from templatefix.checking.runs import modes_of
+from templatefix.checking.subject import prepare
+from templatefix.patching.bench import Bench
 from templatefix.ready.shelf import Ready
 from templatefix.render import Crashed, Refused, SyntaxFault
 from templatefix.source.template import ChatTemplate

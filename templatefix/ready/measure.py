@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from templatefix import __version__
-from templatefix.check.options import CheckOptions
-from templatefix.check.outcome import sha256
-from templatefix.check.runs import modes_of
-from templatefix.check.subject import Subject, prepare
+from templatefix.checking.options import CheckOptions
+from templatefix.checking.outcome import sha256
+from templatefix.checking.runs import modes_of
+from templatefix.checking.subject import Subject, prepare
 from templatefix.errors import TargetError
 from templatefix.findings.ready import (
     ChatReuse,
@@ -30,12 +30,12 @@ from templatefix.findings.ready import (
     Reference,
     TurnReuse,
 )
-from templatefix.patch.bench import Bench, Trial
-from templatefix.patch.contract import Proof, c6, verify
-from templatefix.patch.contract.exam import difference
-from templatefix.patch.long_chat import MANY, long_chat, steps
-from templatefix.patch.repair import PatchOptions, repair
-from templatefix.patch.result import trades
+from templatefix.patching.bench import Bench, Trial
+from templatefix.patching.contract import Proof, c6, verify
+from templatefix.patching.contract.exam import difference
+from templatefix.patching.long_chat import MANY, long_chat, steps
+from templatefix.patching.repair import PatchOptions, repair
+from templatefix.patching.result import trades
 from templatefix.ready.shelf import Ready
 from templatefix.render import Crashed, Refused
 from templatefix.replay.run import Client, Plan, Run, replay

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from templatefix.chat.conversation import Scenario
-from templatefix.check import CheckOptions, check
+from templatefix.checking import CheckOptions, check
 from templatefix.dialect import named
 from templatefix.errors import TargetError
 from templatefix.findings.finding import SEVERITIES, Finding, Fix, Severity

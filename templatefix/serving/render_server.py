@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from templatefix.check.options import CheckOptions
-from templatefix.check.subject import prepare
+from templatefix.checking.options import CheckOptions
+from templatefix.checking.subject import prepare
 from templatefix.errors import TargetError
 from templatefix.render import SyntaxFault
 from templatefix.render.vllm_server import VllmServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from templatefix.check import CheckOptions, prepare
+from templatefix.checking import CheckOptions, prepare
 from templatefix.errors import TargetError
 from templatefix.render import SyntaxFault
 from templatefix.serving.assemble import FILE, MODEL, Served

@@ -142,7 +142,7 @@ def _template(
 def _patch(
     request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
 ) -> None:
-    from templatefix.patch.repair import PatchOptions
+    from templatefix.patching.repair import PatchOptions
 
     guard.renew()
     template = typed(ChatTemplate, request["template"])

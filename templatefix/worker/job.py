@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from templatefix.check.options import CheckOptions
+from templatefix.checking.options import CheckOptions
 from templatefix.serving.options import ServerOptions
 from templatefix.source import SourceOptions
 

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from templatefix import api
-from templatefix.check import sha256
-from templatefix.check.limited import CODE, HINT, report_of, words
+from templatefix.checking import sha256
+from templatefix.checking.limited import CODE, HINT, report_of, words
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
 from templatefix.limits import Kind, Limits, Overrun
@@ -30,7 +30,7 @@ from templatefix.worker.job import Job
 
 if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.repair import RepairReport
-    from templatefix.patch.repair import PatchOptions
+    from templatefix.patching.repair import PatchOptions
 
 #: A child that hears no signal is killed after this many times the soft limit, and a bit: on a
 #: machine with much to do, a second of the processor takes longer than one.

@@ -23,13 +23,13 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from templatefix.chat.server import Server, Tools
-from templatefix.check import CheckOptions, prepare
-from templatefix.check.runs import modes_of
+from templatefix.checking import CheckOptions, prepare
+from templatefix.checking.runs import modes_of
 from templatefix.errors import TargetError
-from templatefix.patch.bench import Bench
-from templatefix.patch.ladder import fold
-from templatefix.patch.long_chat import MANY, long_chat, tools_shown
-from templatefix.patch.repair import PatchOptions, repair
+from templatefix.patching.bench import Bench
+from templatefix.patching.ladder import fold
+from templatefix.patching.long_chat import MANY, long_chat, tools_shown
+from templatefix.patching.repair import PatchOptions, repair
 from templatefix.render import Crashed, Refused, SyntaxFault
 from templatefix.source import ChatTemplate, SourceOptions, load, load_each
 from templatefix.syntax import Unparsable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from templatefix.check import CheckOptions
-from templatefix.check.breaks import severity_of
+from templatefix.checking import CheckOptions
+from templatefix.checking.breaks import severity_of
 from templatefix.errors import TargetError
 from templatefix.findings.finding import Fix
 from templatefix.findings.outcome import Report

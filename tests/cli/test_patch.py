@@ -325,7 +325,7 @@ def test_the_case_that_no_rung_mends_is_small_and_can_be_checked(tmp_path: Path)
 def test_the_original_itself_is_the_case_where_no_rung_has_a_candidate(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("templatefix.patch.repair.LADDER", ())
+    monkeypatch.setattr("templatefix.patching.repair.LADDER", ())
     ended = patch(str(file), "--diff")
     assert (ended.exit_code, ended.stdout) == (1, "")
     _, candidates, attempt, _, shown = ended.stderr.splitlines()

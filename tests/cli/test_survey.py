@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from templatefix.cli.program import templatefix
-from templatefix.patch.contract import Violation
-from templatefix.patch.repair import Attempt, Patched, PatchOptions
+from templatefix.patching.contract import Violation
+from templatefix.patching.repair import Attempt, Patched, PatchOptions
 from templatefix.source import ChatTemplate
 from tests.cli.test_patch import DROPS_BLOCK, HAS_KWARG
 from tests.example import EXAMPLE
@@ -62,7 +62,7 @@ def test_a_template_that_is_not_repaired_has_its_reason_and_fails_the_survey(
     def fail(template: ChatTemplate, options: PatchOptions) -> Patched:
         return Patched(template, options.policy, "failed", None, None, None, 7, 0, attempts)
 
-    monkeypatch.setattr("templatefix.patch.survey.repair", fail)
+    monkeypatch.setattr("templatefix.patching.survey.repair", fail)
     report = folder / "report.json"
     file = folder / "a-block.jinja"
     ended = survey(str(file), "--report", str(report))

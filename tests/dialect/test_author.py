@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from templatefix.chat.answer import Answer, ToolCall
 from templatefix.chat.conversation import Cut, Message
 from templatefix.chat.server import Server
-from templatefix.check import CheckOptions, check
+from templatefix.checking import CheckOptions, check
 from templatefix.dialect.author import Author, Completion, Unspoken
 from templatefix.dialect.named import REASONING
 from templatefix.dialect.named import TOOLS as TOOL_DIALECTS

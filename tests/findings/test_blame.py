@@ -7,7 +7,7 @@ from functools import lru_cache
 import pytest
 
 from templatefix.chat.given import scenario_of
-from templatefix.check import CheckOptions, check
+from templatefix.checking import CheckOptions, check
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from templatefix.source import ChatTemplate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from templatefix.api import CheckOptions
-from templatefix.check import check
+from templatefix.checking import check
 from templatefix.findings.outcome import Report
 from templatefix.render import Crashed, JinjaRenderer, RenderRequest
 from templatefix.source import ChatTemplate

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from templatefix.api import CheckOptions
-from templatefix.check import check
+from templatefix.checking import check
 from templatefix.findings.outcome import Report
 from templatefix.limits import Limits, limited
 from templatefix.render import JinjaRenderer, OverLimit, RenderRequest, SyntaxFault

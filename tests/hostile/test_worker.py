@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 from templatefix import api
-from templatefix.check import check
+from templatefix.checking import check
 from templatefix.cli.program import templatefix
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Report
-from templatefix.patch.repair import PatchOptions
+from templatefix.patching.repair import PatchOptions
 from templatefix.report.edition import Edition
 from templatefix.report.json_report import json_report
 from templatefix.rules import RULES

@@ -10,11 +10,11 @@ import pytest
 from templatefix.chat.answer import Answer, ToolCall
 from templatefix.chat.conversation import Scenario, Turn
 from templatefix.chat.given import scenario_of
-from templatefix.check import CheckOptions
-from templatefix.check.runs import modes_of
-from templatefix.patch.bench import Bench
-from templatefix.patch.contract import CLAUSES, Proof, c6, verify
-from templatefix.patch.contract.shrink import shrink
+from templatefix.checking import CheckOptions
+from templatefix.checking.runs import modes_of
+from templatefix.patching.bench import Bench
+from templatefix.patching.contract import CLAUSES, Proof, c6, verify
+from templatefix.patching.contract.shrink import shrink
 from tests.corpus import corpus_entry
 from tests.example import EXAMPLE
 from tests.subjects import APPENDS, subject

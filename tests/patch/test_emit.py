@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from templatefix.errors import TargetError
-from templatefix.patch.newlines import with_newlines_of
-from templatefix.patch.repair import PatchOptions, repair
-from templatefix.patch.result import report_of
+from templatefix.patching.newlines import with_newlines_of
+from templatefix.patching.repair import PatchOptions, repair
+from templatefix.patching.result import report_of
 from templatefix.source.reading import Place
 from templatefix.source.write_back import stored_text, write_back
 from tests.subjects import APPENDS, branches, template

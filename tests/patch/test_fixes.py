@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from templatefix.check import CheckOptions
-from templatefix.patch.fixes import FIXERS, Unfixable, codes, crash, mend, unprinted
-from templatefix.patch.fixes.ground import Ground, survey
-from templatefix.patch.repair import PatchOptions, repair
+from templatefix.checking import CheckOptions
+from templatefix.patching.fixes import FIXERS, Unfixable, codes, crash, mend, unprinted
+from templatefix.patching.fixes.ground import Ground, survey
+from templatefix.patching.repair import PatchOptions, repair
 from templatefix.rules import RULES
 from tests.subjects import APPENDS, STOP, branches, template
 

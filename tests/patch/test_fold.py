@@ -11,12 +11,12 @@ import pytest
 
 from templatefix.chat.battery import TOOLS
 from templatefix.chat.server import Server
-from templatefix.check import CheckOptions, prepare
-from templatefix.check.runs import modes_of
-from templatefix.patch.bench import Bench
-from templatefix.patch.ladder.fold import candidates
-from templatefix.patch.ladder.fold_text import Shape, folded
-from templatefix.patch.long_chat import MANY, long_chat, render_cost, steps, steps_a_turn
+from templatefix.checking import CheckOptions, prepare
+from templatefix.checking.runs import modes_of
+from templatefix.patching.bench import Bench
+from templatefix.patching.ladder.fold import candidates
+from templatefix.patching.ladder.fold_text import Shape, folded
+from templatefix.patching.long_chat import MANY, long_chat, render_cost, steps, steps_a_turn
 from templatefix.render import Crashed, JinjaRenderer, Refused, RenderRequest
 from templatefix.render.trace import Trace, trace
 from templatefix.replay.run import Plan, replay

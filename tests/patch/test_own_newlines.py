@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from templatefix.check import CheckOptions, prepare
-from templatefix.check.runs import modes_of
-from templatefix.patch.bench import Bench
-from templatefix.patch.repair import PatchOptions, repair
+from templatefix.checking import CheckOptions, prepare
+from templatefix.checking.runs import modes_of
+from templatefix.patching.bench import Bench
+from templatefix.patching.repair import PatchOptions, repair
 from tests.peers import Pair
 from tests.subjects import branches, template
 

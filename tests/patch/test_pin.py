@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from templatefix.chat.battery import TOOLS
-from templatefix.patch.repair import PatchOptions, repair
+from templatefix.patching.repair import PatchOptions, repair
 from templatefix.render import JinjaRenderer, RenderRequest
 from tests.subjects import PROMPT, STOP, template
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from templatefix.chat.battery import TOOLS
-from templatefix.check import CheckOptions, prepare
-from templatefix.check.runs import modes_of
-from templatefix.patch.bench import Bench
-from templatefix.patch.contract import verify
-from templatefix.patch.ladder.rebuild import candidates
-from templatefix.patch.ladder.rebuild_tree import Choice, Undecided, condition, decide
-from templatefix.patch.repair import Patched, PatchOptions, repair
+from templatefix.checking import CheckOptions, prepare
+from templatefix.checking.runs import modes_of
+from templatefix.patching.bench import Bench
+from templatefix.patching.contract import verify
+from templatefix.patching.ladder.rebuild import candidates
+from templatefix.patching.ladder.rebuild_tree import Choice, Undecided, condition, decide
+from templatefix.patching.repair import Patched, PatchOptions, repair
 from templatefix.render import Refused, RenderRequest
 from tests.subjects import PROMPT, branches, template
 

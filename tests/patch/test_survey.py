@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from templatefix.findings.survey import Surveyed, Tally, tally
-from templatefix.patch.repair import PatchOptions
-from templatefix.patch.survey import Found, survey
+from templatefix.patching.repair import PatchOptions
+from templatefix.patching.survey import Found, survey
 from templatefix.source import SourceOptions, load, load_each
 from tests.corpus import corpus_entries
 from tests.packages import or_skip, templates

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from templatefix.check.options import CheckOptions
-from templatefix.check.runs import modes_of
-from templatefix.check.subject import prepare
+from templatefix.checking.options import CheckOptions
+from templatefix.checking.runs import modes_of
+from templatefix.checking.subject import prepare
 from templatefix.cli.program import templatefix
 from templatefix.errors import TargetError
-from templatefix.patch.bench import Bench
+from templatefix.patching.bench import Bench
 from templatefix.ready import shelf
 from templatefix.ready.measure import against_patch
 from templatefix.ready.record import record_from

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from templatefix import __version__
-from templatefix.check.outcome import sha256
-from templatefix.check.runs import modes_of
-from templatefix.check.subject import prepare
+from templatefix.checking.outcome import sha256
+from templatefix.checking.runs import modes_of
+from templatefix.checking.subject import prepare
 from templatefix.findings.ready import EncoderName
-from templatefix.patch.bench import Bench
-from templatefix.patch.contract import verify
+from templatefix.patching.bench import Bench
+from templatefix.patching.contract import verify
 from templatefix.ready.measure import asked_of
 from templatefix.ready.shelf import Ready, shelf
 from templatefix.source import SourceOptions, load

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from templatefix.chat.battery import BATTERY
-from templatefix.check import CheckOptions
-from templatefix.check.runs import modes_of
+from templatefix.checking import CheckOptions
+from templatefix.checking.runs import modes_of
 from templatefix.replay.modes import LIMIT, Modes, Setting, discover
 from templatefix.replay.sweep import plan, without_system
 from tests.subjects import APPENDS, PROMPT, branches, report, subject

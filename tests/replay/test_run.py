@@ -14,7 +14,7 @@ from templatefix.chat.answer import Answer, ToolCall
 from templatefix.chat.battery import BATTERY, PROBE, TOOLS
 from templatefix.chat.conversation import Message, Scenario, Turn
 from templatefix.chat.strategies import conversations
-from templatefix.check import CheckOptions, Subject
+from templatefix.checking import CheckOptions, Subject
 from templatefix.dialect.author import Author
 from templatefix.dialect.parsers import Parsers
 from templatefix.replay.run import Plan, Replay, Run, replay

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from templatefix.check import CheckOptions, check
+from templatefix.checking import CheckOptions, check
 from templatefix.findings.finding import SEVERITIES, Finding
 from templatefix.findings.outcome import Report
 from templatefix.source import ChatTemplate, TokenizerRef

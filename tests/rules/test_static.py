@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from templatefix.check import CheckOptions, check
+from templatefix.checking import CheckOptions, check
 from templatefix.findings.finding import Finding, at_least
 from templatefix.findings.outcome import Report
 from templatefix.rules import RULES

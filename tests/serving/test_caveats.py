@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from templatefix.api import patch_target
-from templatefix.check import CheckOptions, check
+from templatefix.checking import CheckOptions, check
 from templatefix.findings.outcome import Report
-from templatefix.patch.repair import PatchOptions
+from templatefix.patching.repair import PatchOptions
 from templatefix.serving.caveats import of_check
 from templatefix.serving.plan import Warned
 from templatefix.source import ChatTemplate, SourceOptions

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from templatefix.chat.conversation import Message
-from templatefix.check import CheckOptions, Subject, prepare
+from templatefix.checking import CheckOptions, Subject, prepare
 from templatefix.findings.outcome import Report
 from templatefix.findings.recorded import RecordedTraffic
 from templatefix.serving.recorded.lines import Recording

@@ -16,9 +16,9 @@ from templatefix.api import patch_template
 from templatefix.chat.answer import Answer
 from templatefix.chat.battery import PROBE_CALLS
 from templatefix.chat.conversation import Scenario, Turn
-from templatefix.check import CheckOptions
-from templatefix.check.subject import Subject, prepare
-from templatefix.patch.repair import PatchOptions
+from templatefix.checking import CheckOptions
+from templatefix.checking.subject import Subject, prepare
+from templatefix.patching.repair import PatchOptions
 from templatefix.replay.run import Client, Plan, Run, replay
 from templatefix.source import SourceOptions, load
 from tests import packages

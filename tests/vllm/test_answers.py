@@ -18,8 +18,8 @@ import pytest
 from templatefix.chat.answer import Answer, ToolCall
 from templatefix.chat.battery import BATTERY
 from templatefix.chat.conversation import Message, Scenario
-from templatefix.check.options import CheckOptions
-from templatefix.check.subject import Subject, prepare
+from templatefix.checking.options import CheckOptions
+from templatefix.checking.subject import Subject, prepare
 from templatefix.dialect.author import Unspoken
 from templatefix.replay.run import Plan, Request, Run, replay
 from templatefix.source import SourceOptions, load

@@ -14,8 +14,8 @@ from templatefix.chat.conversation import Message, Scenario, assistant_message
 from templatefix.chat.present import names_developer
 from templatefix.chat.server import Server
 from templatefix.chat.strategies import conversations
-from templatefix.patch.contract.openings import Input
-from templatefix.patch.shapes import SHAPES
+from templatefix.patching.contract.openings import Input
+from templatefix.patching.shapes import SHAPES
 from templatefix.ready.encoders import Comparison
 from templatefix.ready.encoding import Encoding, encoding
 from templatefix.ready.shelf import take

@@ -11,9 +11,9 @@ import pytest
 
 from templatefix.chat.battery import BATTERY
 from templatefix.chat.conversation import Message, Scenario, assistant_message
-from templatefix.check.options import CheckOptions
-from templatefix.check.runs import modes_of
-from templatefix.check.subject import Subject, prepare
+from templatefix.checking.options import CheckOptions
+from templatefix.checking.runs import modes_of
+from templatefix.checking.subject import Subject, prepare
 from templatefix.source import SourceOptions, load
 from tests import packages
 from tests.corpus import Entry, corpus_entries

@@ -10,8 +10,8 @@ from typing import Any
 
 from templatefix.chat.conversation import Message, answer_of
 from templatefix.chat.present import Unpresentable
-from templatefix.check.options import CheckOptions
-from templatefix.check.subject import Subject, prepare
+from templatefix.checking.options import CheckOptions
+from templatefix.checking.subject import Subject, prepare
 from templatefix.dialect.author import Unspoken
 from templatefix.dialect.parsers import stripped
 from templatefix.errors import TargetError

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from templatefix.chat.conversation import Scenario
 from templatefix.chat.server import Tools
-from templatefix.check.breaks import (
+from templatefix.checking.breaks import (
     Break,
     Key,
     key_of,
@@ -15,7 +15,7 @@ from templatefix.check.breaks import (
     repair_command,
     witness_of,
 )
-from templatefix.check.subject import Subject
+from templatefix.checking.subject import Subject
 from templatefix.findings.blame import Blame, blame
 from templatefix.findings.finding import Finding, Location
 from templatefix.render import Crashed, OverLimit

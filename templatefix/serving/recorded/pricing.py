@@ -14,8 +14,8 @@ from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import answer_of
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Tools
-from templatefix.check.breaks import canonical_reuse
-from templatefix.check.subject import Subject
+from templatefix.checking.breaks import canonical_reuse
+from templatefix.checking.subject import Subject
 from templatefix.dialect.author import Unspoken
 from templatefix.findings.evidence import Evidence, gather
 from templatefix.findings.recorded import Owner

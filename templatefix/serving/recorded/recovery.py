@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Server
-from templatefix.check.options import CheckOptions
-from templatefix.check.subject import Subject, prepare
+from templatefix.checking.options import CheckOptions
+from templatefix.checking.subject import Subject, prepare
 from templatefix.errors import TargetError
 from templatefix.findings.recorded import Recovery
 from templatefix.render import Crashed, Refused
@@ -69,7 +69,7 @@ class Recoverer:
 
     def _repair(self) -> None:
         # A check that loses nothing imports nothing of the patcher.
-        from templatefix.patch.repair import PatchOptions, repair
+        from templatefix.patching.repair import PatchOptions, repair
 
         options = self._options
         asked = PatchOptions(

@@ -10,10 +10,10 @@ from typing import Any
 
 from templatefix.chat.conversation import Message
 from templatefix.chat.present import Unpresentable
-from templatefix.check.options import CheckOptions
-from templatefix.check.outcome import sha256, unparsable
-from templatefix.check.runs import handed_on
-from templatefix.check.subject import GREETING, Subject, prepare
+from templatefix.checking.options import CheckOptions
+from templatefix.checking.outcome import sha256, unparsable
+from templatefix.checking.runs import handed_on
+from templatefix.checking.subject import GREETING, Subject, prepare
 from templatefix.findings.finding import SEVERITIES, Finding
 from templatefix.findings.outcome import Coverage, Report, Verdict
 from templatefix.findings.recorded import (

@@ -1,0 +1,283 @@
+"""From comparisons that do not preserve to findings, one per divergence."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from templatefix.checking.subject import Subject
+from templatefix.findings.blame import Blame, Witness, blame
+from templatefix.findings.divergence import divergence_of
+from templatefix.findings.evidence import gather
+from templatefix.findings.finding import Finding, Fix, Severity, at_least
+from templatefix.findings.streams import streams_of
+from templatefix.prefix import common_prefix
+from templatefix.replay.modes import Modes
+from templatefix.replay.run import Comparison, Run
+from templatefix.rules import RULES, classify
+from templatefix.source.template import ChatTemplate
+from templatefix.tokens import Encoder
+
+#: What a patch repairs. Other tokens for the same text (TF105) are no template's to mend.
+_REPAIRED = frozenset({"TF101", "TF102", "TF103", "TF104", "TF106", "TF107", "TF111"})
+
+#: Code, detail, and line and column of the guilty place.
+Key = tuple[str, str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Break:
+    """A comparison that does not preserve, with its name."""
+
+    run: Run
+    comparison: Comparison
+    code: str
+    detail: str
+    also: tuple[str, ...]
+    blame: Blame
+
+
+def classified(runs: Sequence[Run], subject: Subject) -> list[Break]:
+    """Every break that is not the client's own, those of core runs first."""
+    found = []
+    witness = witness_of(subject)
+    blamed: dict[str, Blame] = {}
+    for run in sorted(runs, key=lambda run: not run.plan.core):
+        for comparison in run.comparisons:
+            if comparison.preserving or comparison.client_loss:
+                continue
+            evidence = gather(comparison, canonical_reuse(comparison, subject.encoder))
+            code, detail, also = classify(evidence)
+            if run.plan.replay == "verbatim" and code in ("TF104", "TF106"):
+                code, detail, also = "TF301", "separator", (code, *also)
+            kind = _kind(run, comparison, code, detail)
+            if kind not in blamed:
+                blamed[kind] = blame(comparison, evidence, run.tools, witness)
+                if code == "TF301":
+                    words = subject.author.parsers.loss(detail)
+                    blamed[kind] = replace(blamed[kind], explanation=words)
+            found.append(Break(run, comparison, code, detail, also, blamed[kind]))
+    return found
+
+
+def witness_of(subject: Subject) -> Witness:
+    """What blame needs of a template."""
+    return Witness(subject.parsed, subject.server, dict(subject.template.special_tokens))
+
+
+def _kind(run: Run, comparison: Comparison, code: str, detail: str) -> str:
+    """Breaks of one kind have the same place in the template to blame: it is sought once."""
+    before, after = comparison.before, comparison.after
+    roles = [str(message.get("role")) for message in after.messages[len(before.messages) - 1 :]]
+    calls = len(before.answer.tool_calls) if before.answer else 0
+    said = bool(before.answer and before.answer.content)
+    kwargs = [dict(before.kwargs), dict(after.kwargs)]
+    return json.dumps([code, detail, run.plan.replay, roles, calls, said, kwargs])
+
+
+def without_parser_losses(runs: Sequence[Run], breaks: Sequence[Break]) -> list[Run]:
+    """The runs, with those that only a parser breaks counted as the parser's."""
+    blamed = {id(each.run) for each in breaks if each.code != "TF301"}
+    lossy = {id(each.run) for each in breaks} - blamed
+    return [
+        replace(run, preserving=None, lost_to="parser") if id(run) in lossy else run for run in runs
+    ]
+
+
+def findings_of(
+    breaks: Sequence[Break], runs: Sequence[Run], modes: Modes, subject: Subject, policy: str
+) -> list[Finding]:
+    """One finding per divergence, for all runs that show it."""
+    found: dict[Key, Finding] = {}
+    switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
+    for each in breaks:
+        if each not in switched and not (each.code == "TF108" and subject.encoder.approximate):
+            merge(found, each, policy, subject.encoder)
+    for each in switched:
+        if key_of(each) not in found:
+            also = (each.code, *each.also)
+            each = replace(each, code="TF110", detail=each.code, also=also)
+        merge(found, each, policy, subject.encoder)
+    return [
+        replace(finding, fix=_fix(finding, runs, modes, subject.template))
+        for finding in found.values()
+    ]
+
+
+def canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
+    """The common prefix in tokens if the stream were encoded in one piece."""
+    if encoder.approximate:
+        return None
+    whole = encoder.encode(comparison.before.stream)
+    if whole == comparison.before.stream_ids:
+        return None
+    return common_prefix(whole, comparison.after.prompt_ids)
+
+
+def merge(found: dict[Key, Finding], each: Break, policy: str, encoder: Encoder) -> None:
+    """Add a break to the finding that it belongs to, or make one."""
+    run, comparison, code, detail, also = (
+        each.run,
+        each.comparison,
+        each.code,
+        each.detail,
+        each.also,
+    )
+    key = key_of(each)
+    if key not in found and not run.plan.core:
+        key = _known_by_its_origin(found, each) or key
+    known = found.get(key)
+    if known is not None:
+        same_run = known.run_ids[0] == run.plan.id
+        found[key] = replace(
+            known,
+            run_ids=tuple(dict.fromkeys((*known.run_ids, run.plan.id))),
+            also=tuple(dict.fromkeys((*known.also, *also))) if run.plan.core else known.also,
+            lost_tokens=(known.lost_tokens or 0) + (comparison.lost if same_run else 0),
+        )
+        return
+    rule = RULES[code]
+    found[key] = Finding(
+        code,
+        rule.name,
+        severity_of(code, run.plan.core, policy),
+        "medium" if run.completion in ("markers", "unknown") else "high",
+        each.blame.explanation if code == "TF301" else rule.summary,
+        detail=detail,
+        also=also,
+        run_ids=(run.plan.id,),
+        kwargs=run.plan.kwargs,
+        client=run.plan.client,
+        replay=run.plan.replay,
+        scenario=run.plan.scenario.name,
+        turn=comparison.turn,
+        lost_tokens=comparison.lost,
+        lost_here=comparison.lost,
+        reused=comparison.reuse,
+        cached=comparison.hit,
+        total=len(comparison.before.stream_ids),
+        divergence=divergence_of(comparison),
+        streams=streams_of(comparison, encoder),
+        locations=each.blame.locations,
+        explanation=each.blame.explanation,
+    )
+
+
+def key_of(each: Break) -> Key:
+    """What makes divergences one: the same code at the same guilty place.
+
+    Dropped reasoning is one fault with and without its tag.
+    """
+    places = each.blame.locations
+    place = (places[0].line, places[0].column) if places else (0, 0)
+    return each.code, "" if each.code == "TF102" else each.detail, place
+
+
+def _known_by_its_origin(found: Mapping[Key, Finding], each: Break) -> Key | None:
+    """The finding that an edge run shows again, at another output because of an empty field."""
+    origins = [place for place in each.blame.locations if place.role == "printed-then"]
+    if not origins or each.blame.locations[0].role == "cause":
+        return None
+    for key, finding in found.items():
+        if finding.code == each.code and origins[0] in finding.locations:
+            return key
+    return None
+
+
+def severity_of(code: str, core: bool, policy: str) -> Severity:
+    """A code's severity: what only edge runs show is a warning at most."""
+    if code == "TF102" and policy == "lossless":
+        return "info"
+    severity = RULES[code].severity
+    if core:
+        return severity
+    if code == "TF108":
+        return "info"
+    return "warning" if at_least(severity, "warning") else severity
+
+
+def _fix(finding: Finding, runs: Sequence[Run], modes: Modes, template: ChatTemplate) -> Fix | None:
+    """A kwarg that the template already has, or else the command that repairs the template."""
+    fix = _kwarg_fix(finding, runs, modes)
+    if fix is None and template.text:
+        fix = _patch_fix(finding, runs, template.target)
+    return fix
+
+
+def _patch_fix(finding: Finding, runs: Sequence[Run], target: str) -> Fix | None:
+    """The repair of what breaks in a core run: of the others it promises nothing."""
+    core = {run.plan.id for run in runs if run.plan.core}
+    if core.isdisjoint(finding.run_ids):
+        return None
+    return repair_command(finding.code, target)
+
+
+def repair_command(code: str, target: str) -> Fix | None:
+    """The command that repairs what a code stands for; None where a patch mends no such thing."""
+    if code not in _REPAIRED:
+        return None
+    command = f"templatefix patch {shlex.quote(target)} --out fixed.jinja"
+    if code == "TF102":
+        return Fix(f"{command} --policy keep-reasoning", safe=False)
+    return Fix(command)
+
+
+def _kwarg_fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:
+    """A kwarg that the template already has and under which the same run is preserving."""
+    if finding.scenario is None or finding.client != "faithful":
+        return None
+    retaining = [s for s in modes.settings if s.effect == "retention" and s.retains]
+    for setting in retaining:
+        wanted = {**finding.kwargs, setting.name: setting.value}
+        for run in runs:
+            if (
+                run.preserving
+                and run.plan.scenario.name == finding.scenario
+                and run.plan.client == "faithful"
+                and run.plan.replay == finding.replay
+                and dict(run.plan.kwargs) == wanted
+            ):
+                spelled = json.dumps({setting.name: setting.value})
+                return Fix(f"vllm serve --default-chat-template-kwargs '{spelled}'")
+    return None
+
+
+def stop_mismatches(runs: Sequence[Run], subject: Subject) -> list[Finding]:
+    """TF105: nothing is lost, but the turn is closed by another token in history."""
+    if subject.encoder.approximate:
+        return []
+    found: Finding | None = None
+    for run in runs:
+        for comparison in run.comparisons:
+            if not comparison.stop_differs:
+                continue
+            if found is not None:
+                run_ids = tuple(dict.fromkeys((*found.run_ids, run.plan.id)))
+                found = replace(found, run_ids=run_ids)
+                continue
+            rule = RULES["TF105"]
+            guilty = blame(comparison, gather(comparison), run.tools, witness_of(subject))
+            found = Finding(
+                rule.code,
+                rule.name,
+                rule.severity,
+                "high",
+                rule.summary,
+                run_ids=(run.plan.id,),
+                kwargs=run.plan.kwargs,
+                client=run.plan.client,
+                scenario=run.plan.scenario.name,
+                turn=comparison.turn,
+                lost_tokens=0,
+                lost_here=0,
+                reused=comparison.reuse,
+                cached=comparison.hit,
+                total=len(comparison.before.stream_ids),
+                divergence=divergence_of(comparison),
+                streams=streams_of(comparison, subject.encoder),
+                locations=guilty.locations,
+                explanation=guilty.explanation,
+            )
+    return [found] if found else []

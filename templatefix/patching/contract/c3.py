@@ -1,0 +1,121 @@
+"""C3: what is not an answer is printed as the original printed it when it was new.
+
+A *frame* is what a prompt holds between two answers: the new messages of a request with the
+markup around them. It is compared with the end of the original's prompt for the same request,
+and has to stay what it was in every later prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from templatefix.chat.conversation import Message
+from templatefix.findings.evidence import message_texts
+from templatefix.patching.contract.exam import Exam, Walk, difference, replayed
+from templatefix.patching.contract.proof import ClauseResult, Violation
+from templatefix.replay.run import Comparison
+
+PINNED = (
+    "the original moves what comes before the conversation with the last user message; the "
+    "candidate leaves it where the first prompt had it"
+)
+
+
+def check(exam: Exam) -> ClauseResult:
+    """Every walk; the notes say whether a head that moved was pinned."""
+    tried = 0
+    notes: dict[str, None] = {}
+    for walk in exam.walks:
+        tried += 1
+        message, pinned = _judge(exam, walk)
+        if pinned:
+            notes[PINNED] = None
+        if message is not None:
+            violation = Violation("C3", message, replayed(walk.after))
+            return ClauseResult("C3", False, tried, violation, tuple(notes))
+    return ClauseResult("C3", True, tried, None, tuple(notes))
+
+
+def judge(exam: Exam, walk: Walk) -> str | None:
+    """A message that is printed otherwise than by the original, or otherwise than at first."""
+    return _judge(exam, walk)[0]
+
+
+def _judge(exam: Exam, walk: Walk) -> tuple[str | None, bool]:
+    """The fault of a walk, and whether a head that moved was pinned on the way."""
+    tools = walk.before.tools
+    first = walk.before.requests[0]
+    head = first.prompt[: exam.frame_end(first, tools, exam.original)]
+    frames: list[str] = []
+    pinned = False
+    for number, (before, after) in enumerate(walk.steps, start=1):
+        # What the original itself moves is for C2 to judge, where it is in scope.
+        changed = _missing(frames, after.prompt) - _missing(frames, before.prompt)
+        if changed:
+            words = f"no longer has {frames[min(changed)][-60:]!r}"
+            return f"request {number} of {walk.plan.id} {words}", pinned
+        start = _start(walk, walk.after.comparisons[number - 2]) if frames else 0
+        new = after.prompt[start:]
+        if frames and not before.prompt.endswith(new):
+            if before.prompt.startswith(head):
+                words = _otherwise(before.prompt, new)
+                return f"request {number} of {walk.plan.id} is framed otherwise: {words}", pinned
+            lost = _unprinted(_news(walk.after.comparisons[number - 2]), before.prompt, new)
+            if lost is not None:
+                return f"request {number} of {walk.plan.id} lacks {lost!r} of the head", pinned
+            pinned = True
+        end = max(start, exam.frame_end(after, tools, exam.server))
+        frames.append(after.prompt[start:end])
+    return None, pinned
+
+
+def _missing(frames: Sequence[str], prompt: str) -> set[int]:
+    """The indexes of frames that a prompt does not hold in their order."""
+    missing = set()
+    at = 0
+    for i, frame in enumerate(frames):
+        found = prompt.find(frame, at)
+        if found < 0:
+            missing.add(i)
+        else:
+            at = found + len(frame)
+    return missing
+
+
+def _start(walk: Walk, comparison: Comparison) -> int:
+    """Where a prompt goes on after the stream before it, in characters.
+
+    Where it does not hold that stream, or the stream was cut short, where the texts of the new
+    messages begin.
+    """
+    before, after = comparison.before, comparison.after
+    written = before.completion.written if before.completion else None
+    stop = written.stop[1] - written.stop[0] if written else 0
+    finished = walk.plan.scenario.turns[comparison.turn - 2].cut is None
+    if finished and comparison.characters >= len(before.stream) - stop:
+        return comparison.characters
+    at = len(after.prompt)
+    for message in reversed(_news(comparison)):
+        for text in reversed(message_texts(message.get("content"))):
+            found = after.prompt.rfind(text.strip(), 0, at)
+            at = found if found >= 0 else at
+    return at
+
+
+def _otherwise(original: str, new: str) -> str:
+    return difference(original[max(0, len(original) - len(new)) :], new)
+
+
+def _news(comparison: Comparison) -> Sequence[Message]:
+    """The messages that came after the answer to the request before."""
+    return comparison.after.messages[len(comparison.before.messages) + 1 :]
+
+
+def _unprinted(messages: Sequence[Message], original: str, new: str) -> str | None:
+    """A text of new messages that the original prints, and the new part of a prompt does not."""
+    for message in messages:
+        for text in message_texts(message.get("content")):
+            printed = text if text in original else text.strip()
+            if printed in original and printed not in new:
+                return printed
+    return None

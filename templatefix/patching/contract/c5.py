@@ -1,0 +1,95 @@
+"""C5: nothing that was printed is lost: texts, reasoning, calls, arguments, results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from templatefix.chat.conversation import Message, answer_of
+from templatefix.chat.server import Tools
+from templatefix.dialect.layout import leaves
+from templatefix.findings.evidence import message_texts
+from templatefix.findings.printed import lost
+from templatefix.patching.bench import Kwargs
+from templatefix.patching.contract.exam import Exam, Walk, outcome, replayed
+from templatefix.patching.contract.proof import ClauseResult, Violation
+
+#: Texts of fewer characters than this stand in a prompt by chance: how often says nothing.
+_SHORT = 4
+
+
+def check(exam: Exam) -> ClauseResult:
+    """Every prompt of every walk; the last ones also in the modes that retain more."""
+    tried = 0
+    for walk in exam.walks:
+        tried += 1
+        message = judge(exam, walk) or _retained(exam, walk)
+        if message is not None:
+            return ClauseResult("C5", False, tried, Violation("C5", message, replayed(walk.after)))
+    return ClauseResult("C5", True, tried)
+
+
+def judge(exam: Exam, walk: Walk) -> str | None:
+    """What the original printed in some request of a conversation and the candidate does not."""
+    for number, (before, after) in enumerate(walk.steps, start=1):
+        lacking = gone(before.messages, before.prompt, after.prompt)
+        if lacking is not None:
+            return f"request {number} of {walk.plan.id} no longer prints {lacking}"
+    before, after = walk.before.requests[-1], walk.after.requests[-1]
+    found = lost(after.messages, after.prompt)
+    if found is not None and lost(before.messages, before.prompt) is None:
+        return f"request {len(walk.after.requests)} of {walk.plan.id} loses {found[1]}"
+    return None
+
+
+def _retained(exam: Exam, walk: Walk) -> str | None:
+    """The last prompt again, in the modes that differ from the walk's in what history keeps."""
+    messages = walk.before.requests[-1].messages
+    for kwargs in exam.bench.modes.sweep:
+        more = {name: value for name, value in kwargs.items() if name not in walk.plan.kwargs}
+        if not more or {**walk.plan.kwargs, **more} != dict(kwargs):
+            continue
+        if kwargs in exam.bench.kwargs:
+            continue
+        lacking = _between(exam, messages, walk.before.tools, kwargs)
+        if lacking is not None:
+            return f"with {json.dumps(dict(kwargs))}, {walk.plan.id} no longer prints {lacking}"
+    return None
+
+
+def _between(exam: Exam, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> str | None:
+    before = outcome(lambda: exam.original.prompt(messages, tools, kwargs)).text
+    after = outcome(lambda: exam.server.prompt(messages, tools, kwargs)).text
+    return None if before is None or after is None else gone(messages, before, after)
+
+
+def gone(messages: Sequence[Message], before: str, after: str) -> str | None:
+    """A piece of the messages that one prompt shows more often than another."""
+    if before == after:
+        return None
+    old, new = _squeezed(before), _squeezed(after)
+    for name, piece in _pieces(messages):
+        forms = {_squeezed(piece), _squeezed(json.dumps(piece)[1:-1])} - {""}
+        was = sum(old.count(form) for form in forms)
+        now = sum(new.count(form) for form in forms)
+        if now < (was if len(piece) >= _SHORT else min(was, 1)):
+            return f"{name}: {piece[:60]!r}"
+    return None
+
+
+def _pieces(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
+    for message in messages:
+        role = message.get("role")
+        yield from ((f"a {role} message", text) for text in message_texts(message.get("content")))
+        if role == "assistant":
+            answer = answer_of(message)
+            yield "reasoning", answer.reasoning or ""
+            yield from (("the name of a call", call.name) for call in answer.tool_calls)
+            yield from (("an argument of a call", leaf) for leaf in leaves(answer))
+
+
+@lru_cache(maxsize=512)
+def _squeezed(text: str) -> str:
+    """A text without its whitespace."""
+    return "".join(text.split())

@@ -1,0 +1,265 @@
+"""The text of a fold: the original template as a macro, and the loop that renders with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from templatefix.patching.ladder import fold_driver as driver
+
+#: Alphanumeric, so that no filter of a template changes them; nobody writes them in a chat.
+PRIOR = "Zq9prior9qZ"
+CONTENT = "Zq9content9qZ"
+REASONING = "Zq9reasoning9qZ"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How an answer that the original prints becomes what a model writes.
+
+    ``view`` says how the original's rendering of the answer stands to the prompt: it ``extends``
+    it, it ``follows`` the prompt without its generation prompt, or it is ``unusable``.
+    ``condition`` is Jinja's, on the answer's fields and the prompt. ``kind``: ``swap`` puts
+    ``after`` in the place of ``before`` at the start, ``whole`` prints ``after`` alone, ``calls``
+    the tool calls after it: ``spelling`` is the text after a name, after the arguments where a
+    call follows, and after the last.
+    """
+
+    view: str
+    condition: str
+    kind: str
+    before: str
+    after: str
+    spelling: tuple[str, str, str] = ("", "", "")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """All that a fold needs to know of a template, beyond the template.
+
+    ``silent`` is a Jinja condition on ``fold_prompt``: whether a model that was given this prompt
+    may answer without reasoning. ``close`` ends reasoning that is left inside the content.
+    ``leftovers`` are texts of the layout that a parser leaves around the content. ``early``: the
+    model writes a newline before it opens its reasoning. ``stops`` end an answer in history.
+    ``endings`` end a last answer, and are printed otherwise once something follows.
+    ``parsed``: a parser hands reasoning and content on with the whitespace around them. ``tools``:
+    the tools are shown to the original with every piece, not with the first only; ``system``: so
+    are the instructions. ``thinking`` is a kwarg and the expression for its value that turns
+    thinking on. ``drops``: reasoning stays dropped where the original drops it. ``refuses``: the
+    original may refuse a conversation. ``moves`` introduces an answer where a question is
+    printed in another way once one follows. ``trims``: an answer of nothing but reasoning ends
+    without the whitespace that the original prints. ``remembers``: tool results are shown to the
+    original after others, as all but the first are.
+    """
+
+    silent: str = "true"
+    close: str = ""
+    rules: tuple[Rule, ...] = ()
+    leftovers: tuple[tuple[str, str], ...] = ()
+    early: bool = False
+    stops: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+    parsed: bool = False
+    tools: bool = False
+    system: bool = True
+    thinking: tuple[str, str] | None = None
+    drops: bool = False
+    refuses: bool = False
+    moves: str = ""
+    trims: bool = False
+    remembers: bool = False
+
+
+def folded(original: str, shape: Shape) -> str:
+    """The template that renders ``original`` piece by piece."""
+    prefix = "fold_"
+    while prefix in original:
+        prefix = "re" + prefix
+    before, after = _filled(driver.BEFORE, shape), _filled(driver.AFTER, shape)
+    if any(rule.kind == "calls" for rule in shape.rules):
+        after += driver.CALLS
+    after += _filled(driver.DRIVER, shape)
+    return before.replace("fold_", prefix) + _body(original) + after.replace("fold_", prefix)
+
+
+def literal(text: str) -> str:
+    """A text as a literal of Jinja."""
+    spelled = json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'")
+    return f"'{spelled}'"
+
+
+def _body(original: str) -> str:
+    """The original's text, as it has to stand between two outputs to render as before."""
+    text = original.replace("\r\n", "\n").replace("\r", "\n")
+    # Jinja drops one newline at the end of a template, and the indentation of a first block.
+    return re.sub(r"\A[ \t]+(?=\{[%#](?!\+))", "", text.removesuffix("\n"))
+
+
+def _filled(text: str, shape: Shape) -> str:
+    """A piece of the driver with the names in it replaced, those inside of pieces as well."""
+    name, value = shape.thinking or ("", "")
+    inline = f"{literal(shape.close)} in fold_words" if shape.close else ""
+    if shape.drops:
+        generated = f"({shape.silent}) and not {inline}" if inline else shape.silent
+        generated = f"true if fold_thought else {generated}"
+    else:
+        generated = f"true if fold_thought{' or ' + inline if inline else ''} else {shape.silent}"
+    opening = "messages[:fold_first] + [fold_question]" if shape.system else "[fold_question]"
+    filled = "fold_said.replace(fold_content, fold_words, 1)"
+    if shape.parsed:
+        filled += (
+            "\n                    if fold_words == fold_words | trim else fold_filled("
+            "\n                        fold_said, fold_content, fold_words, true, not fold_calls)"
+        )
+    for key, piece in (
+        ("@REFUSALS@", driver.REFUSALS if shape.refuses else ""),
+        ("@THINKING@", driver.THINKING if shape.thinking else ""),
+        ("@DROPPING@", driver.DROPPING if shape.drops else ""),
+        ("@ASKED@", driver.ASKED if shape.drops else ""),
+        ("@MOVING@", driver.MOVING if shape.moves else ""),
+        (
+            "@SILENTLY@",
+            driver.SILENTLY if shape.moves else "",
+        ),
+        ("@INLINED@", driver.INLINED if shape.close and not shape.drops else ""),
+        ("@TRIMMING@", driver.TRIMMING if shape.trims else ""),
+        ("@REMEMBERING@", driver.REMEMBERING if shape.remembers else ""),
+        ("@ALONE@", "" if shape.system else driver.ALONE),
+        ("@EARLY@", driver.EARLY if shape.early else ""),
+        ("@VIEW@", _view(shape)),
+        ("@LEFTOVERS@", "".join(map(_leftover, shape.leftovers))),
+        ("@ENDINGS@", "".join(map(_ending, shape.endings))),
+        ("@LASTS@", "".join(map(_last, shape.endings))),
+        ("@STOPS@", "".join(map(_stop, shape.stops))),
+        ("@PARAMETER@", f", {name}" if name else ""),
+        ("@OWNMODE@", f"        {{%- set fold_mode = {name} %}}\n" if name else ""),
+        ("@OWN@", f", {name}" if name else ""),
+        ("@MODE@", ", fold_mode" if name else ""),
+        ("@SWITCHED@", f" or fold_mode != {name}" if name else ""),
+        ("@VALUE@", value),
+        ("@CLOSE@", literal(shape.close)),
+        ("@GENERATED@", generated),
+        ("@OPENING@", opening),
+        ("@TOOLS@", "tools" if shape.tools else "none"),
+        ("@FILLED@", filled),
+        ("@PRIOR@", PRIOR),
+        ("@CONTENT@", CONTENT),
+        ("@REASONING@", REASONING),
+    ):
+        text = text.replace(key, piece)
+    return text
+
+
+def _ending(ending: str) -> str:
+    return (
+        f"        {{%- elif fold_known == {literal(ending)} %}}\n            {{{{- fold_text }}}}\n"
+    )
+
+
+def _last(ending: str) -> str:
+    return (
+        "                {%- if fold_index + 1 < messages | length "
+        f"and fold_said.endswith({literal(ending)}) %}}\n"
+        "                    {#- What follows begins with another end. #}\n"
+        f"                    {{%- set fold_said = fold_said[:-{len(ending)}] %}}\n"
+        "                {%- endif %}\n"
+    )
+
+
+def _stop(stop: str) -> str:
+    return (
+        f"        {{%- elif {literal(stop)} in fold_text %}}\n"
+        f"            {{{{- fold_text.partition({literal(stop)})[2] }}}}\n"
+    )
+
+
+def _view(shape: Shape) -> str:
+    """What the original printed for the answer, and the rules for it."""
+    of = {
+        view: [rule for rule in shape.rules if rule.view == view]
+        for view in ("extends", "follows", "unusable")
+    }
+    lines = []
+    if shape.moves:
+        lead = literal(shape.moves)
+        lines += [
+            "{%- if fold_moved and not fold_view.startswith(fold_prompt) %}",
+            f"    {{%- set fold_said = {lead} + fold_view.split({lead})[-1] %}}",
+        ]
+    lines += [
+        f"{{%- {'elif' if shape.moves else 'if'} fold_view.startswith(fold_prompt) %}}",
+        "    {%- set fold_said = fold_view[fold_prompt | length:] %}",
+        *("    " + line for line in _rules(of["extends"])),
+        "{%- else %}",
+        "    {#- What the generation prompt adds is looked at once. #}",
+        "    {%- if fold_cue and fold_prompt.endswith(fold_cue) %}",
+        "        {%- set fold_plain = fold_prompt[:-(fold_cue | length)] %}",
+        "    {%- else %}",
+        "        {%- set fold_plain = fold_original(fold_seen, false, fold_tools@MODE@) %}",
+        "        {%- if fold_asks and fold_prompt.startswith(fold_plain) %}",
+        "            {%- set fold_cue = fold_prompt[fold_plain | length:] %}",
+        "        {%- endif %}",
+        "    {%- endif %}",
+        "    {%- set fold_said = fold_beyond(fold_view, fold_plain) %}",
+    ]
+    if of["unusable"]:
+        lines += [
+            "    {%- if fold_view.startswith(fold_plain) %}",
+            *("        " + line for line in _rules(of["follows"]) or ["{#- As it is. #}"]),
+            "    {%- else %}",
+            "        {%- set fold_said = (fold_reasoning if fold_thought else '')",
+            "            + (fold_content if fold_words else '') %}",
+            *("        " + line for line in _rules(of["unusable"])),
+            "    {%- endif %}",
+        ]
+    else:
+        lines += ["    " + line for line in _rules(of["follows"])]
+    return "".join(f"                    {line}\n" for line in [*lines, "{%- endif %}"])
+
+
+def _rules(rules: list[Rule]) -> list[str]:
+    lines = []
+    for number, rule in enumerate(rules):
+        tests = [rule.condition] if rule.condition else []
+        if rule.before:
+            tests.append(f"fold_said.startswith({_spliced(rule.before)})")
+        value = _spliced(rule.after)
+        if rule.kind == "calls":
+            value += f" + fold_spelled(fold_calls, {', '.join(map(literal, rule.spelling))})"
+        elif rule.kind == "swap":
+            rest = f"[{len(rule.before)}:]" if rule.before else ""
+            value += f" + fold_said{rest}"
+        lines += [
+            f"{{%- {'elif' if number else 'if'} {' and '.join(tests) or 'true'} %}}",
+            f"    {{%- set fold_said = {value.removeprefix(chr(39) * 2 + ' + ')} %}}",
+        ]
+    return [*lines, "{%- endif %}"] if lines else []
+
+
+def _leftover(around: tuple[str, str]) -> str:
+    before, after = around
+    tests = [
+        f"fold_words.{method}({literal(text)})"
+        for method, text in (("startswith", before), ("endswith", after))
+        if text
+    ]
+    end = f"-{len(after)}" if after else ""
+    return (
+        f"            {{%- if {' and '.join(tests)} %}}\n"
+        f"                {{%- set fold_words = fold_words[{len(before)}:{end}] %}}\n"
+        "            {%- endif %}\n"
+    )
+
+
+def _spliced(text: str) -> str:
+    """An expression of Jinja for a text with marks in it."""
+    pieces = []
+    for piece in re.split(f"({CONTENT}|{REASONING})", text):
+        if piece == CONTENT:
+            pieces.append("fold_content")
+        elif piece == REASONING:
+            pieces.append("fold_reasoning")
+        elif piece:
+            pieces.append(literal(piece))
+    return " + ".join(pieces) or "''"

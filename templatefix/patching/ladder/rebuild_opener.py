@@ -1,0 +1,127 @@
+"""The source of the generation prompt: it is printed again before each past answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jinja2 import nodes
+
+from templatefix.patching.ladder.rebuild_place import Unbuildable, conjuncts
+from templatefix.patching.proposals.scene import node_at
+from templatefix.render.trace import Piece
+from templatefix.syntax import Span, Template
+
+
+@dataclass(frozen=True)
+class Opener:
+    """The generation prompt's source: statements between two tags, and when they are reached.
+
+    ``left`` and ``right`` tell whether the tags around it take whitespace away.
+    """
+
+    source: str
+    tests: tuple[str, ...]
+    left: bool
+    right: bool
+
+
+def opener_of(template: Template, loop: nodes.For, pieces: Sequence[Piece]) -> Opener:
+    """The source that printed ``pieces`` after the messages. Raises ``Unbuildable``."""
+    parts = _after(template, loop, pieces)
+    if len(parts) > 1:
+        return _several(template, parts)
+    found: nodes.If | None = None
+    for piece in pieces:
+        block = _generation_block(template, piece.span)
+        if block is None or (found is not None and block is not found):
+            raise Unbuildable("the generation prompt is not printed by one block")
+        found = block
+    if found is None:
+        raise Unbuildable("no generation prompt is printed")
+    span = template.body_span(found.body)
+    tests = tuple(_others(template, found.test))
+    text = template.text
+    return Opener(
+        text[span.start : span.end],
+        tests,
+        text[: span.start].endswith("-%}"),
+        text[span.end :].startswith("{%-"),
+    )
+
+
+def _after(template: Template, loop: nodes.For, pieces: Sequence[Piece]) -> list[nodes.Node]:
+    """The statements after the loop, beside it, that printed something."""
+    place = template.parents[id(loop)]
+    body = getattr(place.parent, place.field)
+    at = next(i for i, each in enumerate(body) if each is loop)
+    return [
+        statement
+        for statement in body[at + 1 :]
+        if any(
+            template.span(statement).start <= piece.span.start
+            and piece.span.end <= template.span(statement).end
+            for piece in pieces
+        )
+    ]
+
+
+def _several(template: Template, parts: Sequence[nodes.Node]) -> Opener:
+    """Statements after the loop, the generation prompt among them as if it were asked for."""
+    texts = []
+    for part in parts:
+        start, end = template.span(part)
+        text = template.text[start:end]
+        if isinstance(part, nodes.If) and asks_for_prompt(part):
+            if part.elif_ or part.else_:
+                raise Unbuildable("something else is printed where no answer is asked for")
+            first, last = template.outer_span(part.test)
+            test = " and ".join(_others(template, part.test)) or "true"
+            text = template.text[start:first] + test + template.text[last:end]
+        elif isinstance(part, nodes.Output) and not isinstance(part.nodes[0], nodes.TemplateData):
+            pass
+        elif not isinstance(part, nodes.If):
+            raise Unbuildable("what is printed after the messages is not printed by blocks")
+        texts.append(text)
+    return Opener("".join(texts), (), False, False)
+
+
+def _others(template: Template, test: nodes.Node) -> list[str]:
+    """The conditions of a generation prompt besides that it is asked for, last of all."""
+    return [
+        template.text[slice(*template.outer_span(part))]
+        for part in conjuncts(test)
+        if not _asks_for_prompt(part) and not _is_last(part)
+    ]
+
+
+def _generation_block(template: Template, span: Span) -> nodes.If | None:
+    node = node_at(template, span)
+    found = None
+    while node is not None and id(node) in template.parents:
+        place = template.parents[id(node)]
+        parent = place.parent
+        if isinstance(parent, nodes.If) and place.field == "body" and asks_for_prompt(parent):
+            found = parent
+        node = place.parent
+    return found
+
+
+def _asks_for_prompt(test: nodes.Node) -> bool:
+    if isinstance(test, nodes.Test) and test.name == "defined":
+        test = test.node
+    return isinstance(test, nodes.Name) and test.name == "add_generation_prompt"
+
+
+def _is_last(test: nodes.Node) -> bool:
+    return (
+        isinstance(test, nodes.Getattr)
+        and test.attr == "last"
+        and isinstance(test.node, nodes.Name)
+        and test.node.name == "loop"
+    )
+
+
+def asks_for_prompt(choice: nodes.If) -> bool:
+    """Whether a choice is made by whether a generation prompt is asked for, among others."""
+    return any(map(_asks_for_prompt, conjuncts(choice.test)))

@@ -1,0 +1,309 @@
+"""The text of a rebuilt branch, in Jinja."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from templatefix.patching.edits import Edit
+from templatefix.patching.ladder.rebuild_case import CONTENT, REASONING, Case, Evidence
+from templatefix.patching.ladder.rebuild_keep import Lines, kept
+from templatefix.patching.ladder.rebuild_lines import (
+    capture,
+    comment,
+    cut_off,
+    deeper,
+    indent_at,
+    is_wrapped,
+    printed,
+    statements,
+)
+from templatefix.patching.ladder.rebuild_opener import opener_of
+from templatefix.patching.ladder.rebuild_place import Unbuildable
+from templatefix.patching.ladder.rebuild_tree import Tree, Undecided, condition, decide
+from templatefix.patching.proposals.text import joined, literal
+from templatefix.syntax import Template
+
+#: Stands for the generation prompt.
+_OPENED = "Zq9opened9qZ"
+
+_OPENER = "The generation prompt as it was when this answer was written."
+_FIELDS = "The texts of the answer, without what a parser left of the layout around them."
+_BRANCH = "A past answer, as the model wrote it."
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Variables that the template does not have."""
+
+    opener: str
+    reasoning: str
+    content: str
+    message: str
+
+    @property
+    def calls(self) -> str:
+        return f"{self.message}.tool_calls"
+
+
+def rebuilt(
+    template: Template,
+    evidence: Evidence,
+    holds: Callable[[Case], bool],
+    tokens: Mapping[str, str],
+) -> tuple[Edit, ...]:
+    """The edits that print past answers for which ``holds`` by a branch of their own.
+
+    ``tokens`` are the special tokens by the names of their variables. Raises :class:`Unbuildable`.
+    """
+    try:
+        return _Writer(template, evidence, holds, tokens).edits()
+    except Undecided:
+        raise Unbuildable("answers of one kind are printed in more than one way") from None
+
+
+class _Writer:
+    def __init__(
+        self,
+        template: Template,
+        evidence: Evidence,
+        holds: Callable[[Case], bool],
+        tokens: Mapping[str, str],
+    ) -> None:
+        self.template = template
+        self.evidence = evidence
+        self.region = evidence.region
+        names = ("opener", "reasoning", "words")
+        prefix = "turn_"
+        while any(prefix + name in template.text for name in names):
+            prefix = "past_" + prefix
+        self.names = _Names(
+            prefix + "opener", prefix + "reasoning", prefix + "words", evidence.region.variable
+        )
+        self.tokens = {
+            token: name
+            for name, token in tokens.items()
+            if token and name in template.text and token not in template.text
+        }
+        self.known = [case for case in evidence.known if holds(case)]
+        if not self.known:
+            raise Unbuildable("it is not known what a model writes")
+        # A template that prints no reasoning, of which nothing is known, leaves it out.
+        self.cases = [
+            case
+            for case in evidence.cases
+            if any(each.kind.thought for each in self.known) or not case.kind.thought
+        ]
+        self.tails = list(dict.fromkeys(case.tail for case in evidence.cases))
+        self.opener = (
+            opener_of(template, self.region.loop, evidence.pieces) if len(self.tails) > 1 else None
+        )
+        self.modes = sorted(
+            {pair for case in evidence.cases for pair in case.place.kwargs.items()}, key=str
+        )
+        self.tests = self._tests()
+
+    def edits(self) -> tuple[Edit, ...]:
+        region, text = self.region, self.template.text
+        indent = indent_at(text, region.start)
+        before, after = text[: region.start], text[region.end :]
+        dash = "-" if before.endswith("-%}") else ""
+        tag = re.match(r"\{%([-+]?)", after)
+        own = tag[1] if tag else ""
+        lines, branch = self._lines()
+        if lines and branch == "true":
+            return (Edit(region.start, region.end, printed(lines, indent) + "\n" + indent[:-4]),)
+        head = printed(lines, indent) + f"\n{indent}{{%- else {dash}%}}"
+        if text[region.start :].startswith(("{%-", "{{-", "{#-")):
+            head += "\n" + indent
+        if not before.rpartition("\n")[2].strip():
+            head = head.lstrip()
+        foot = f"{{%{own} endif %}}"
+        if own == "-":
+            foot += "\n" + indent_at(text, region.end)
+        return (Edit(region.start, region.start, head), Edit(region.end, region.end, foot))
+
+    def _lines(self) -> tuple[Lines, str]:
+        """The branch with what it needs, up to its ``else``; and the condition for it."""
+        region, names = self.region, self.names
+        role = f"{names.message}.role == 'assistant'" if region.shared else ""
+        test = condition(
+            self._decide(
+                lambda case: "true" if any(case is each for each in self.known) else "false"
+            )
+        )
+        if self.evidence.parts:
+            content = f"{names.message}.content"
+            other = f"{content} | rejectattr('type', 'equalto', 'text') | list"
+            texts = f"({content} is string or not {content} or not {other})"
+            test = texts if test == "true" else f"{texts} and {test}"
+        if self.evidence.last_differs:
+            test = "not loop.last" if test == "true" else f"not loop.last and {test}"
+        fields = [*self._opener_lines(), *self._field_lines()]
+        branch = [*self._print_lines()]
+        if test == "true":
+            whole = " ".join(filter(None, (role,))) or "true"
+            opened: Lines = [] if whole == "true" else [(0, f"{{%- if {whole} %}}")]
+            if whole == "true":
+                return [(0, comment(_BRANCH)), *fields, *branch], "true"
+            return [*opened, *deeper([(0, comment(_BRANCH)), *fields, *branch])], whole
+        if not role and is_wrapped(test) and " if " not in test:
+            test = test[1:-1]
+        if role:
+            fields = [(0, f"{{%- if {role} %}}"), *deeper(fields), (0, "{%- endif %}")]
+            test = f"{role} and {test}"
+        return [
+            *fields,
+            (0, f"{{%- if {test} %}}"),
+            *deeper([(0, comment(_BRANCH)), *branch]),
+        ], test
+
+    def _opener_lines(self) -> Lines:
+        opener, name = self.opener, self.names.opener
+        if opener is None:
+            return []
+        return [(0, comment(_OPENER)), (0, capture(opener, name))]
+
+    def _field_lines(self) -> Lines:
+        """Sets the fields: never none, and without what a parser left around them."""
+        names, message = self.names, self.names.message
+        lines: Lines = [(0, comment(_FIELDS))]
+        if any(REASONING in case.before + case.after for case in self.known):
+            lines.append((0, f"{{%- set {names.reasoning} = {message}.reasoning_content or '' %}}"))
+            lines += self._cuts(names.reasoning, 0, lambda case: case.kind.thought)
+        content = f"{message}.content"
+        value = f"{content} if {content} is string else "
+        value += f"{content} | default([], true) | map(attribute='text') | join"
+        lines.append((0, f"{{%- set {names.content} = {value} %}}"))
+        lines += self._cuts(names.content, 1, lambda case: case.kind.words)
+        return lines
+
+    def _cuts(self, name: str, field: int, shown: Callable[[Case], bool]) -> Lines:
+        cases = [case for case in self.known if shown(case)]
+        blank = name == self.names.content
+
+        def cut(case: Case) -> str:
+            return "\n".join(cut_off(name, *case.around[field]))
+
+        tests = [test for test in self.tests if test != name]
+        tree = decide([(self._outcomes(case), cut(case)) for case in cases], tests)
+        lines = statements(tree, lambda text: [(0, each) for each in text.split("\n") if each])
+        if blank and any(case.around[1] != ("", "") for case in cases):
+            lines.append((0, f"{{%- if not {name} | trim %}}"))
+            lines.append((1, f"{{%- set {name} = '' %}}"))
+            lines.append((0, "{%- endif %}"))
+        return lines
+
+    def _print_lines(self) -> Iterable[tuple[int, str]]:
+        """Prints the answer: what comes before the calls, the calls, and what comes after them."""
+        own = any(case.kind.called and case.spelling is None for case in self.known)
+        lines = kept(self.template, self.region, self.evidence.calls if own else None)
+        ends = {case.after for case in self.known if case.kind.called}
+        end = "" if own or len(ends) != 1 else next(iter(ends))
+        if not own:
+            lines = [*lines, *self._spelled_calls(end)]
+
+        def before(case: Case) -> str:
+            return _OPENED + case.before if case.kind.called else ""
+
+        def after(case: Case) -> str:
+            return (
+                case.after.removesuffix(end)
+                if case.kind.called
+                else _OPENED + case.before + case.after
+            )
+
+        return [
+            *statements(self._texts(before), self._output),
+            *lines,
+            *statements(self._texts(after), self._output),
+        ]
+
+    def _spelled_calls(self, end: str) -> Lines:
+        """A loop over calls, as the dialect of the model spells them, with what ends the last."""
+        spellings = {case.spelling for case in self.known if case.spelling is not None}
+        if not spellings:
+            return []
+        if len(spellings) > 1:
+            raise Unbuildable("calls are spelled in more than one way")
+        ((middle, between),) = spellings
+        name = self.names.opener.replace("opener", "call")
+        given = f"{name}.arguments"
+        lines: Lines = [
+            (0, f"{{%- for {name} in {self.names.calls} or [] %}}"),
+            (1, f"{{%- set {name} = {name}.function or {name} %}}"),
+            (1, f"{{{{- {name}.name ~ {literal(middle)}"),
+            (2, f"~ ({given} if {given} is string else {given} | default({{}}, true) | tojson)"),
+            (2, f"~ ({self._joined(end)} if loop.last else {literal(between)}) }}}}"),
+        ]
+        return [*lines, (0, "{%- endfor %}")]
+
+    def _output(self, text: str) -> Lines:
+        return [(0, "{{- " + self._joined(text) + " }}")] if text else []
+
+    def _joined(self, text: str) -> str:
+        """An expression for a text with marks in it."""
+        if self.opener is None:
+            text = text.replace(_OPENED, self.tails[0])
+        marks = {_OPENED: self.names.opener, REASONING: self.names.reasoning}
+        marks |= {CONTENT: self.names.content, **self.tokens}
+        pieces = re.split(f"({'|'.join(map(re.escape, marks))})", text)
+        return joined([marks[piece] if piece in marks else literal(piece) for piece in pieces])
+
+    def _texts(self, of: Callable[[Case], str]) -> Tree:
+        """A tree of texts; one for content does for none where nothing else changes."""
+        full = {
+            (id(case.place), case.kind.thought, case.kind.called, case.kind.many): of(case)
+            for case in self.known
+            if case.kind.words
+        }
+
+        def text(case: Case) -> str:
+            kind = case.kind
+            other = full.get((id(case.place), kind.thought, kind.called, kind.many))
+            if other is not None and other.replace(CONTENT, "") == of(case):
+                return other
+            return of(case)
+
+        return self._decide(text, self.known)
+
+    def _decide(self, of: Callable[[Case], str], cases: Iterable[Case] | None = None) -> Tree:
+        cases = self.cases if cases is None else cases
+        return decide([(self._outcomes(case), of(case)) for case in cases], self.tests)
+
+    def _tests(self) -> list[str]:
+        return list(self._outcomes(self.known[0]))
+
+    def _outcomes(self, case: Case) -> dict[str, bool]:
+        kind, names = case.kind, self.names
+        found = {
+            names.reasoning: kind.thought,
+            names.calls: kind.called,
+            names.content: kind.words,
+        }
+        if self.opener is not None:
+            found |= self._of_the_opener(case.tail)
+        for name, value in self.modes:
+            found[_is_set(name, value)] = case.place.kwargs.get(name) == value
+        return found
+
+    def _of_the_opener(self, tail: str) -> dict[str, bool]:
+        """What can be asked of the generation prompt."""
+        name = self.names.opener
+        found = {}
+        for tags in sorted({c.place.tags for c in self.evidence.cases if c.place.tags}, key=str):
+            for tag in (tags.close.strip(), tags.open.strip()):
+                ends = tail.rstrip().endswith(tag)
+                found[f"{name}.rstrip().endswith({literal(tag)})"] = ends
+        found[name] = bool(tail)
+        for other in filter(None, self.tails):
+            found[f"{name}.endswith({literal(other)})"] = tail.endswith(other)
+        return found
+
+
+def _is_set(name: str, value: object) -> str:
+    """A condition for a kwarg of the request that has this value."""
+    if isinstance(value, bool):
+        return f"({name} is defined and {'' if value else 'not '}{name})"
+    return f"({name} is defined and {name} == {literal(str(value))})"

@@ -1,0 +1,110 @@
+"""A chat of many turns, and what rendering it takes: counted in steps, or measured."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+
+from templatefix.chat.answer import Answer, ToolCall
+from templatefix.chat.battery import TOOLS
+from templatefix.chat.conversation import Message, assistant_message
+from templatefix.chat.server import Server, Tools
+from templatefix.findings.repair import RenderCost
+from templatefix.patching.bench import Bench, Kwargs
+from templatefix.render import Crashed, Refused
+from templatefix.render.trace import trace
+from templatefix.syntax import reads_attribute
+
+#: Turns of a chat that counts as long.
+MANY = 100
+#: How often each of the two templates renders it; the quickest counts, since whatever else the
+#: machine does can only add to a rendering.
+_REPEATED = 7
+
+
+def long_chat(turns: int, tools: Tools) -> list[Message]:
+    """So many answers and one more question; with tools every second answer is a call."""
+    messages: list[Message] = []
+    for i in range(turns):
+        if tools and i % 2:
+            content = f"result {i}"
+            messages.append({"role": "tool", "tool_call_id": f"call{i - 1:05}", "content": content})
+        else:
+            messages.append({"role": "user", "content": f"question {i}"})
+        calls: tuple[ToolCall, ...] = ()
+        if tools and not i % 2:
+            calls = (ToolCall("get_forecast", json.dumps({"place": f"place {i}"})),)
+        answer = Answer(f"thought {i}", None if calls else f"answer {i}", calls)
+        messages.append(assistant_message(answer, (f"call{i:05}",)))
+    return [*messages, {"role": "user", "content": "and now?"}]
+
+
+def tools_shown(bench: Bench, kwargs: Kwargs) -> Iterator[Tools]:
+    """The tools of the chats of a mode; the chat without any is for the default mode."""
+    speaks_tools = reads_attribute(bench.subject.parsed, "tool_calls")
+    if not kwargs or not speaks_tools:
+        yield None
+    if speaks_tools:
+        yield TOOLS
+
+
+def steps(
+    text: str, bench: Bench, messages: Sequence[Message], tools: Tools, kwargs: Kwargs
+) -> int | None:
+    """Executed outputs and loop bodies; None where the template does not render."""
+    request = bench.subject.server.request(messages, tools, kwargs)
+    try:
+        traced = trace(text, request, bench.subject.template.special_tokens)
+    except (Refused, Crashed):
+        return None
+    return traced.outputs + traced.loop_bodies
+
+
+def steps_a_turn(text: str, bench: Bench) -> tuple[int, int] | None:
+    """The steps of a turn under the text and under the original, at the dearer of the long chats.
+
+    None where the original renders neither.
+    """
+    found = []
+    for tools in tools_shown(bench, {}):
+        messages = long_chat(MANY, tools)
+        now = steps(text, bench, messages, tools, {})
+        was = steps(bench.subject.template.text, bench, messages, tools, {})
+        if now is not None and was is not None:
+            found.append((round(now / MANY), round(was / MANY)))
+    return max(found, default=None)
+
+
+def render_cost(text: str, bench: Bench) -> RenderCost | None:
+    """What a turn takes under the text, beside the original, on this machine.
+
+    Both render in turns, so that what else the machine does hits them alike. None where the
+    original does not render a long chat.
+    """
+    counted = steps_a_turn(text, bench)
+    if counted is None:
+        return None
+    original, server = bench.subject.server, bench.server(text)
+    found = []
+    for tools in tools_shown(bench, {}):
+        messages = long_chat(MANY, tools)
+        try:
+            pairs = [
+                (_seconds(server, messages, tools), _seconds(original, messages, tools))
+                for _ in range(_REPEATED)
+            ]
+        except (Refused, Crashed):
+            continue
+        now, was = (min(each) for each in zip(*pairs, strict=True))
+        found.append((now, now / was))
+    seconds, ratio = max(found)
+    return RenderCost(MANY, *counted, round(1000 * seconds / MANY, 3), round(ratio, 1))
+
+
+def _seconds(server: Server, messages: Sequence[Message], tools: Tools) -> float:
+    """Processor time of one rendering."""
+    request = server.request(messages, tools, {})
+    begun = time.process_time()
+    server.renderer.render(request)
+    return time.process_time() - begun
