@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from templatefix.chat.conversation import Scenario
 from templatefix.chat.given import Malformed, scenario_of
 from templatefix.checking import CheckOptions, check, sha256
 from templatefix.checking.outcome import unparsable
@@ -39,6 +40,8 @@ __all__ = [
     "ServerOptions",
     "SourceOptions",
     "check_target",
+    "check_template",
+    "not_compiling",
     "patch_target",
     "patch_template",
     "read_conversation",
@@ -128,19 +131,7 @@ def check_each(
             from templatefix.serving.recorded.traffic import check_recorded
 
             return check_recorded(template, options, policy, recording, recover=recover)
-        found = recognise(template.config, template.files)
-        if found is None and server is None:
-            return _repaired(check(template, options, policy, scenario), template, options)
-        from templatefix.serving import elsewhere
-
-        asked = elsewhere.Asked(options, policy, scenario, source)
-        try:
-            if found is not None:
-                return elsewhere.check_elsewhere(template, found, asked, server)
-            assert server is not None
-            return elsewhere.check_served(template, asked, server)
-        except TargetError as error:
-            return _unserved(template, error, options)
+        return _judged(template, options, policy, scenario, source, server)
 
     for loaded in _loaded(target, source, stdin):
         if isinstance(loaded, NoTemplate) and recording is None:
@@ -150,6 +141,40 @@ def check_each(
         elif begun(loaded):
             named = alone and _named(target, loaded)
             yield _check_one(loaded, options, judge, named)
+
+
+def check_template(template: ChatTemplate, options: CheckOptions) -> Report:
+    """Check a template that is there already; what goes wrong is a report with a fault."""
+    scenario = scenario_of(options.conversation) if options.conversation is not None else None
+
+    def judge(template: ChatTemplate, policy: str) -> Report:
+        return _judged(template, options, policy, scenario, SourceOptions(), None)
+
+    return _check_one(template, options, judge, alone=True)
+
+
+def _judged(
+    template: ChatTemplate,
+    options: CheckOptions,
+    policy: str,
+    scenario: Scenario | None,
+    source: SourceOptions,
+    server: ServerOptions | None,
+) -> Report:
+    """The check by whoever renders for the model."""
+    found = recognise(template.config, template.files)
+    if found is None and server is None:
+        return _repaired(check(template, options, policy, scenario), template, options)
+    from templatefix.serving import elsewhere
+
+    asked = elsewhere.Asked(options, policy, scenario, source)
+    try:
+        if found is not None:
+            return elsewhere.check_elsewhere(template, found, asked, server)
+        assert server is not None
+        return elsewhere.check_served(template, asked, server)
+    except TargetError as error:
+        return _unserved(template, error, options)
 
 
 def patch_target(
@@ -173,7 +198,7 @@ def the_template(
     try:
         reads = reads_messages(parse(template.text))
     except (Unparsable, SyntaxFault) as fault:
-        raise _not_compiling(template, fault) from None
+        raise not_compiling(template, fault) from None
     if not reads:
         why = "not a chat template: it never reads messages"
         raise TargetError(template.display, why, "name a chat template")
@@ -188,7 +213,7 @@ def patch_template(template: ChatTemplate, options: PatchOptions) -> RepairRepor
     try:
         return report_of(repair(template, options), options)
     except (Unparsable, SyntaxFault) as fault:
-        raise _not_compiling(template, fault) from None
+        raise not_compiling(template, fault) from None
 
 
 def serve(
@@ -261,7 +286,8 @@ def _repaired(report: Report, template: ChatTemplate, options: CheckOptions) -> 
     return replace(report, repairs=tuple(repairs))
 
 
-def _not_compiling(template: ChatTemplate, fault: Unparsable | SyntaxFault) -> TargetError:
+def not_compiling(template: ChatTemplate, fault: Unparsable | SyntaxFault) -> TargetError:
+    """The error for a template that does not compile."""
     where = f"line {fault.line}: " if fault.line else ""
     message = f"{where}{fault.message}"
     return TargetError(template.display, message, "mend the template", fault.code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from templatefix.chat.answer import Answer, ToolCall
@@ -275,6 +276,9 @@ def _truncated(cut: str) -> Scenario:
         variant=cut,
     )
 
+
+#: The chat of four turns that stands for all where one has to do: it reasons where the mode does.
+FOUR_TURNS = replace(_chat("four-turns", system=True, thoughts=True), reasoning="if-thinking")
 
 #: What kwargs are tried on: a chat that reasons, and one that calls tools.
 PROBE_CALLS = _TOOL_LOOP_THEN_USER
