@@ -38,7 +38,8 @@ def _expressions(template: Template) -> Iterator[Place]:
 def _reparsed(template: Template, place: Place) -> nodes.Node | None:
     source = template.source(place.node)
     environment = parsing_environment()
-    if place.field == "iter":  # "for x in a if b": an inline if would end the loop's source
+    if place.field == "iter":  # "for x in a if b": an inline if has to stand in parentheses
+        source = template.text[slice(*template.outer_span(place.node))]
         return Parser(environment, source, state="variable").parse_tuple(with_condexpr=False)
     if isinstance(place.node, nodes.Slice):
         subscript = Parser(environment, f"x[{source}]", state="variable").parse_tuple()
