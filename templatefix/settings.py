@@ -19,7 +19,7 @@ OWN_FILE = "templatefix.toml"
 PROJECT_FILE = "pyproject.toml"
 POLICIES = ("lossless", "keep-reasoning")
 FAIL_ON = (*reversed(SEVERITIES), "never")
-OUTPUT_FORMATS = ("text", "json", "sarif", "github")
+OUTPUT_FORMATS = ("text", "json", "sarif", "github", "html")
 COLORS = ("auto", "always", "never")
 #: Conversations that the search tries when nobody says otherwise.
 DEFAULT_EXAMPLES = 20
@@ -29,6 +29,7 @@ DEFAULT_EXAMPLES = 20
 class Settings:
     """Every option of ``check``. Paths are absolute or relative to the working directory.
 
+    ``plot`` can only be given on the command line.
     ``folder`` is where the settings file stands: ``per_file_ignores`` count from there.
     """
 
@@ -48,6 +49,7 @@ class Settings:
     fail_on: str = "warning"
     output_format: str = "text"
     output: str | None = None
+    plot: str | None = None
     full: bool = False
     strict_coverage: bool = False
     select: tuple[str, ...] = ()

@@ -55,7 +55,7 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--offline/--no-offline", help="Take hub files from the cache only.")
 @click.option("--conversation", metavar="FILE", help="Replay this conversation (- for stdin).")
 @click.option("--recorded", metavar="FILE", help="Replay recorded requests (JSON lines, or -).")
-@click.option("--recover/--no-recover", help="Price the recording with a patch, too (yes).")
+@click.option("--recover/--no-recover", help="Show a patch, too: recorded, html, plot (yes).")
 @click.option("--kwargs", metavar="JSON", callback=_json_object, help="Fix chat template kwargs.")
 @click.option("--policy", type=click.Choice(POLICIES), help="What a patch may keep.")
 @click.option("--block-size", type=click.IntRange(1), metavar="N", help="Tokens in a cache block.")
@@ -63,7 +63,8 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--tool-call-parser", metavar="N", help="vLLM's --tool-call-parser.")
 @click.option("--fail-on", type=click.Choice(FAIL_ON), help="Exit 1 from here (warning).")
 @click.option("--output-format", type=click.Choice(OUTPUT_FORMATS), help="Default: text.")
-@click.option("--output", metavar="FILE", help="Write the report to a file.")
+@click.option("--output", metavar="FILE", help="Write the report to a file; html, to a folder.")
+@click.option("--plot", metavar="FILE", help="Draw the reuse of four turns (.svg, .png).")
 @click.option("--full/--no-full", help="Report the turns of every run.")
 @click.option("--strict-coverage/--no-strict-coverage", help="Exit 1 when nothing was evaluated.")
 @click.option("--select", metavar="CODES", callback=_codes, help="Report these codes only.")
@@ -98,6 +99,7 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
     also a model without a template: the one that is served.
     """
     from templatefix.cli import session
+    from templatefix.cli.pages import expect_drawable
 
     given = {
         name: value
@@ -128,6 +130,10 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
             given[other] = None
     if given.get("recorded") == "-" and ("-" in targets or len(targets) > 1):
         raise click.UsageError("a recording on standard input needs one target that is not - too")
+    if given.get("plot") is not None:
+        if len(targets) > 1:
+            raise click.UsageError("--plot draws one target")
+        expect_drawable(given["plot"])
     if apart["config"] and apart["isolated"]:
         raise click.UsageError("--config and --isolated exclude each other")
     known = session.known_codes()

@@ -31,10 +31,10 @@ def write_stdout(text: str) -> None:
         raise TargetError("standard output", f"cannot be written: {error.strerror}") from error
 
 
-def write_file(path: str, text: str) -> None:
+def write_file(path: str, text: str | bytes) -> None:
     """Write the file as a whole or not at all. Raises TargetError."""
     file = Path(path)
-    content = text.encode("utf-8", "backslashreplace")
+    content = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     try:
         if file.exists() and not file.is_file():  # /dev/stdout, a named pipe
             file.write_bytes(content)

@@ -19,6 +19,7 @@ from templatefix.chat.present import PRESENTATION
 from templatefix.cli.endings import evaluated, exit_code, unusable
 from templatefix.cli.hook import is_none_of_ours
 from templatefix.cli.output import write_file, write_stdout
+from templatefix.cli.pages import repaired_under, write_figure, write_pages
 from templatefix.cli.progress import progress
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
@@ -160,9 +161,10 @@ def _check(
         conversation=None if conversation is None else conversations[conversation],
         reasoning_parser=settings.reasoning_parser,
         tool_call_parser=settings.tool_call_parser,
-        full=settings.full or settings.verbose,  # the table of runs counts over turns
+        full=_counts_turns(settings),
         max_examples=settings.max_examples if settings.search else 0,
         seed=settings.seed,
+        repair_under=repaired_under(settings),
     )
     given = None
     if planned.target == STDIN:
@@ -180,6 +182,12 @@ def _check(
         server,
     )
     return [select(suppress(report, complete=complete), settings) for report in worker.check(job)]
+
+
+def _counts_turns(settings: Settings) -> bool:
+    """Whether the report counts over the turns of every run."""
+    drawn = settings.output_format == "html" or settings.plot is not None
+    return settings.full or settings.verbose or drawn
 
 
 def _without_verdict(planned: Planned, error: TargetError | None) -> Report:
@@ -224,11 +232,14 @@ def read_conversation_file(name: str) -> Mapping[str, Any]:
 
 
 def _write(reports: Sequence[Report], settings: Settings) -> None:
-    text = _formatted(reports, settings)
-    if settings.output is None:
-        write_stdout(text)
+    if settings.output_format == "html":
+        write_pages(reports, settings.output, _edition(reports))
+    elif settings.output is None:
+        write_stdout(_formatted(reports, settings))
     else:
-        write_file(settings.output, text)
+        write_file(settings.output, _formatted(reports, settings))
+    if settings.plot is not None and not any(map(unusable, reports)):
+        write_figure(reports, settings.plot)
     if settings.output_format == "text" and settings.output is None:
         return
     for report in reports:
@@ -256,9 +267,7 @@ def _formatted(reports: Sequence[Report], settings: Settings) -> str:
         from templatefix.report.github import github_report
 
         return github_report(reports)
-    renderers = dict.fromkeys(report.renderer for report in reports)
-    renderer = ", ".join(renderers) or JinjaRenderer.name
-    edition = Edition(__version__, PRESENTATION, renderer, PINNED_CLOCK.isoformat())
+    edition = _edition(reports)
     if settings.output_format == "sarif":
         from templatefix.report.sarif import sarif_report
 
@@ -266,6 +275,12 @@ def _formatted(reports: Sequence[Report], settings: Settings) -> str:
     from templatefix.report.json_report import json_report
 
     return json_report(reports, edition, full=settings.full)
+
+
+def _edition(reports: Sequence[Report]) -> Edition:
+    renderers = dict.fromkeys(report.renderer for report in reports)
+    renderer = ", ".join(renderers) or JinjaRenderer.name
+    return Edition(__version__, PRESENTATION, renderer, PINNED_CLOCK.isoformat())
 
 
 def _coloured(settings: Settings) -> bool:

@@ -32,7 +32,7 @@ def coverage_lines(report: Report, width: int, *, verbose: bool) -> list[str]:
     ]
     if report.recorded is not None:
         parts = [_counted(report.recorded.requests, "recorded request"), parts[0]]
-    lines = _wrap(f"evaluated: {', '.join(parts)}; {_circumstances(report)}", width)
+    lines = _wrap(f"evaluated: {', '.join(parts)}; {circumstances(report)}", width)
     if report.attention is not None:
         note = ATTENTION.get(report.attention, "real hits may be shorter than those shown")
         lines += _wrap(f"hits are an upper bound ({note})", width)
@@ -49,7 +49,8 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _circumstances(report: Report) -> str:
+def circumstances(report: Report) -> str:
+    """What the figures of a report rest on."""
     if report.tokenizer_approximate:
         tokenizer = "stand-in tokenizer (token figures are approximate)"
     else:

@@ -38,6 +38,11 @@ def place(report: Report) -> str:
     return report.display if name is None else f"{report.display}[{name}]"
 
 
+def short_place(report: Report) -> str:
+    """The same by no more than the file and its folder."""
+    return "/".join(place(report).replace("\\", "/").split("/")[-2:])
+
+
 def in_its_own_file(report: Report) -> bool:
     """Whether line numbers of the template are line numbers of the file that is shown."""
     return not report.display.lower().endswith((".json", ".gguf"))

@@ -10,10 +10,11 @@ from typing import Any
 
 from templatefix.findings.repair import Broken, Refusal, Remaining, RepairReport, Trade
 from templatefix.report.json_report import to_json
-from templatefix.report.text import kwargs_text
+from templatefix.report.kwargs import kwargs_text
 from templatefix.report.visible import visible
 
-_RUNGS = {
+#: What each rung of the ladder changes.
+RUNGS = {
     1: "the default of a kwarg",
     2: "conditions widened",
     3: "outputs edited",
@@ -76,7 +77,7 @@ def _success(report: RepairReport, delivery: Delivery) -> list[str]:
         lines = [f"{_name(report)}: fixed; under {report.policy} there is nothing else to repair"]
         lines += _changes(report)
     else:
-        rung = f"rung {report.rung}: {_RUNGS.get(report.rung, 'edited')}"
+        rung = f"rung {report.rung}: {RUNGS.get(report.rung, 'edited')}"
         lines = [
             f"{_name(report)}: repaired under {report.policy} ({rung})",
             *_changes(report),

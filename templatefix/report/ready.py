@@ -17,7 +17,7 @@ from templatefix.findings.ready import (
     Reference,
 )
 from templatefix.report.json_report import to_json
-from templatefix.report.text import kwargs_text
+from templatefix.report.kwargs import kwargs_text
 from templatefix.report.visible import visible
 
 _WIDTH = 88

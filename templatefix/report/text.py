@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ from templatefix.findings.run_outcome import RunOutcome
 from templatefix.report.coverage import coverage_lines, run_lines
 from templatefix.report.edition import gravest_first, place
 from templatefix.report.excerpt import code_frame, divergence_lines
+from templatefix.report.figure.reuse import figure_of
+from templatefix.report.figure.text import figure_lines
 from templatefix.report.json_report import to_json
+from templatefix.report.kwargs import kwargs_text
 from templatefix.report.recorded_text import recorded_lines
 from templatefix.report.visible import cells, head, visible
 
@@ -31,7 +35,11 @@ _COLOURS = {
     "stream": "32",
     "prompt": "31",
     "fix": "36",
+    "reused": "34",
+    "again": "31",
+    "new": "2",
 }
+_BARS = {"█": "reused", "▒": "again", "░": "new"}
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,8 @@ def report_lines(report: Report, style: TextStyle) -> list[str]:
         lines += ([""] if number else []) + _finding(finding, report, style)
     lines += [_brief(finding, report, style) for finding in brief]
     if not style.quiet:
+        if report.verdict == "breaks":
+            lines += _figure(report, style)
         if report.recorded is not None:
             lines += [""] if len(lines) > 1 else []
             lines += recorded_lines(report.recorded, report, style.width, verbose=style.verbose)
@@ -114,6 +124,20 @@ def report_lines(report: Report, style: TextStyle) -> list[str]:
             for line in coverage_lines(report, style.width, verbose=style.verbose)
         ]
     return lines
+
+
+#: The figure is never wider, in cells, whatever the terminal allows.
+_FIGURE = 80
+
+
+def _figure(report: Report, style: TextStyle) -> list[str]:
+    """The prompts of a few turns as bars, after a blank line."""
+    shown = list(figure_lines(figure_of(report, ""), min(style.width, _FIGURE) - 3))
+    painted = [
+        re.sub("█+|▒+|░+", lambda found: style.paint(found[0], _BARS[found[0][0]]), line)
+        for line in shown
+    ]
+    return ["", *(f"   {line}" for line in painted)] if shown else []
 
 
 def _verdict(report: Report, style: TextStyle) -> list[str]:
@@ -178,7 +202,7 @@ def _brief(finding: Finding, report: Report, style: TextStyle) -> str:
 
 def _finding(finding: Finding, report: Report, style: TextStyle) -> list[str]:
     code = style.paint(f"{finding.code} {finding.name}", finding.severity)
-    circumstances = _circumstances(finding)
+    circumstances = told_circumstances(finding)
     heading = f"{_where(finding, report)}  {finding.code} {finding.name}"
     fits = cells(f"{heading}  ({circumstances})") <= style.width
     lines = [f"{style.paint(_where(finding, report), 'bold')}  {code}"]
@@ -196,7 +220,7 @@ def _finding(finding: Finding, report: Report, style: TextStyle) -> list[str]:
     if finding.divergence is not None:
         for line in divergence_lines(finding.divergence, room):
             lines.append(indent + style.paint(line.text, line.kind))
-    lines += style.wrap(_loss(finding, report))
+    lines += style.wrap(told_loss(finding, report))
     if finding.also:
         lines += style.wrap(f"also: {', '.join(finding.also)}")
     if style.verbose:
@@ -225,7 +249,8 @@ _FORMS = {
 }
 
 
-def _circumstances(finding: Finding) -> str:
+def told_circumstances(finding: Finding) -> str:
+    """The mode, client, form, conversation and turn that a finding is told with."""
     parts = [kwargs_text(finding.kwargs)] if finding.kwargs else []
     if finding.client:
         parts.append(f"{finding.client} client")
@@ -238,12 +263,7 @@ def _circumstances(finding: Finding) -> str:
     return visible(", ".join(parts))
 
 
-def kwargs_text(kwargs: Mapping[str, Any]) -> str:
-    """``enable_thinking=true, effort="high"``: names and JSON values."""
-    return ", ".join(f"{name}={to_json(value, indent=None)}" for name, value in kwargs.items())
-
-
-def _loss(finding: Finding, report: Report) -> str:
+def told_loss(finding: Finding, report: Report) -> str:
     """Where reuse stops and what that costs, in tokens; ``~`` marks a stand-in tokenizer."""
     about = "~" if report.tokenizer_approximate else ""
     parts = []

@@ -8,7 +8,7 @@ from typing import Any
 
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
-from templatefix.report.text import kwargs_text
+from templatefix.report.kwargs import kwargs_text
 from templatefix.serving.connectors import Storage
 from templatefix.serving.plan import KWARGS_FLAG, Warned, flag_text
 from templatefix.serving.renderers import MISTRAL, Recognised

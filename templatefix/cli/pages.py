@@ -1,0 +1,95 @@
+"""Where pages and figures go: one file, or a folder with an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from templatefix.cli.output import write_file, write_stdout
+from templatefix.errors import TargetError
+from templatefix.findings.outcome import Report
+from templatefix.report.edition import Edition, short_place
+from templatefix.settings import POLICIES, Settings
+
+#: The endings of figures that can be drawn.
+FIGURES = (".svg", ".png")
+
+
+def repaired_under(settings: Settings) -> tuple[str, ...]:
+    """The policies under which a page or a figure shows a repair."""
+    shown = settings.output_format == "html" or settings.plot is not None
+    if not shown or not settings.recover:
+        return ()
+    return POLICIES if settings.policy is None else (settings.policy,)
+
+
+def expect_drawable(path: str) -> None:
+    """Raises TargetError where a figure cannot be written, before anything takes time."""
+    if Path(path).suffix.lower() not in FIGURES:
+        raise TargetError(path, "no figure has this ending", f"name a {' or '.join(FIGURES)} file")
+    if path.lower().endswith(".png") and find_spec("matplotlib") is None:
+        hint = "pip install 'templatefix[plot]', or name a .svg file"
+        raise TargetError(path, "a PNG is drawn by matplotlib, which is not installed", hint)
+
+
+def write_pages(reports: Sequence[Report], output: str | None, edition: Edition) -> None:
+    """One page about all of them, or a folder of pages where ``output`` is no ``.html`` file.
+
+    Raises TargetError.
+    """
+    from templatefix.report.page.page import INDEX, folder, page
+
+    if output is None:
+        write_stdout(page(reports, edition))
+        return
+    place = Path(output)
+    is_file = place.suffix.lower() in (".html", ".htm") and not place.is_dir()
+    if is_file or (place.exists() and not place.is_dir()):
+        write_file(output, page(reports, edition))
+        return
+    _expect_ours(place / INDEX)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TargetError(output, f"cannot be made: {error.strerror}", "name another") from None
+    files = folder(reports, edition)
+    # The index comes last: what it leads to is there then.
+    for name in sorted(files, key=lambda name: name == INDEX):
+        write_file(str(place / name), files[name])
+
+
+def _expect_ours(index: Path) -> None:
+    """Raises TargetError where a folder holds another site's index."""
+    from templatefix.report.page.page import GENERATOR
+
+    try:
+        ours = GENERATOR in index.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise TargetError(str(index), f"cannot be read: {error.strerror}") from None
+    if not ours:
+        why = "is not an index that templatefix wrote, and would be overwritten"
+        raise TargetError(str(index), why, "name another folder")
+
+
+def write_figure(reports: Sequence[Report], path: str) -> None:
+    """Draw the one report that has something to draw. Raises TargetError."""
+    from templatefix.report.figure.reuse import figure_of
+
+    figures = [figure_of(report, short_place(report)) for report in reports]
+    drawable = [figure for figure in figures if figure.panels]
+    if not drawable:
+        raise TargetError(path, "nothing was drawn: no conversation of several turns was run")
+    if len(drawable) > 1:
+        why = f"a figure shows one template, and {len(drawable)} were checked"
+        raise TargetError(path, why, "name one of them")
+    if path.lower().endswith(".png"):
+        from templatefix.report.figure.png import png
+
+        write_file(path, png(drawable[0]))
+    else:
+        from templatefix.report.figure.svg import svg
+
+        write_file(path, svg(drawable[0]))
