@@ -82,7 +82,8 @@ class Chromium:
 
     def errors(self) -> list[str]:
         """What the console holds since the last call."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        entries = self.driver.execute("getLog", {"type": "browser"})["value"]
+        return [str(entry["message"]) for entry in entries]
 
     def contrasts(self) -> list[tuple[float, str]]:
         """Ratios of contrast and whose they are, the best first."""

@@ -17,7 +17,7 @@ from templatefix.api import (
     the_template,
 )
 from templatefix.findings.outcome import Report
-from templatefix.patch.repair import PatchOptions
+from templatefix.patching.repair import PatchOptions
 from templatefix.policy import POLICIES
 from templatefix.report.page.page import folder, page
 from tests.browser.chromium import Chromium, installed
