@@ -47,6 +47,12 @@ class Server:
         self._spelled: dict[int, tuple[object, str]] = {}
         self._presented: dict[int, tuple[object, dict[str, Any]]] = {}
 
+    def like(self, renderer: Renderer) -> Server:
+        """Another template's server, which prepares messages alike and knows these already."""
+        server = Server(renderer, self.content_format, self.knows_developer)
+        server._spelled, server._presented = self._spelled, self._presented
+        return server
+
     @property
     def renders(self) -> int:
         """How many different prompts were rendered."""
@@ -141,7 +147,7 @@ class Server:
         return (
             tuple(map(self._spelling, messages)),
             tuple(map(self._spelling, tools or ())),
-            json.dumps(dict(kwargs)),
+            self._spelling(kwargs),
             generation_prompt,
         )
 
@@ -153,11 +159,11 @@ class Server:
                 told = [json.loads(message) for message in messages]
                 yield told, shown, json.loads(kwargs), generation_prompt, known
 
-    def _spelling(self, message: Message) -> str:
-        """The message as JSON. Nobody changes a message that has been sent."""
-        known = self._spelled.get(id(message))
+    def _spelling(self, sent: Mapping[str, Any]) -> str:
+        """A message, a tool or kwargs as JSON. Nobody changes them once they have been sent."""
+        known = self._spelled.get(id(sent))
         if known is None:
-            known = self._spelled[id(message)] = (message, json.dumps(message))
+            known = self._spelled[id(sent)] = (sent, json.dumps(dict(sent)))
         return known[1]
 
     def _present(self, message: Message) -> dict[str, Any]:

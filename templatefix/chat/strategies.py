@@ -1,13 +1,14 @@
 """Hypothesis strategies for conversations that servers really see.
 
 Texts are built from explicit fragments, so that nothing is read from Unicode tables, and so that
-what is found shrinks to something short.
+what is found shrinks to something short. A strategy is made once: to make one takes longer than to
+draw from it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -38,17 +39,20 @@ _ODD = (
 _NUMBERS = ("0", "1", "-1", "1.0", "1e3", "1E-2", "12345678901234567890", "0.1")
 
 
-def texts(markers: Sequence[str]) -> st.SearchStrategy[str]:
+@lru_cache
+def texts(markers: tuple[str, ...]) -> st.SearchStrategy[str]:
     """Short texts; ``markers`` are pieces that imitate the markup of a template."""
     fragments = st.sampled_from((*_WORDS, *_SPACES, *_ODD, *markers))
     return st.lists(fragments, max_size=3).map("".join)
 
 
-def spoken(markers: Sequence[str], mark: str) -> st.SearchStrategy[str]:
+@lru_cache
+def spoken(markers: tuple[str, ...], mark: str) -> st.SearchStrategy[str]:
     """Texts around ``mark``, a word that tells them from all other texts of a conversation."""
     return st.tuples(texts(markers), texts(markers)).map(mark.join)
 
 
+@lru_cache
 def _values() -> st.SearchStrategy[Any]:
     numbers = st.sampled_from(_NUMBERS).map(json.loads)
     leaves = st.one_of(texts(()), numbers, st.booleans(), st.none())
@@ -62,6 +66,7 @@ def _values() -> st.SearchStrategy[Any]:
     )
 
 
+@lru_cache
 def _calls() -> st.SearchStrategy[tuple[ToolCall, ...]]:
     names = st.sampled_from([tool["function"]["name"] for tool in TOOLS])
     keys = st.sampled_from(("place", "days", "origin", "options"))
@@ -74,7 +79,7 @@ def _calls() -> st.SearchStrategy[tuple[ToolCall, ...]]:
 
 
 @st.composite
-def conversations(draw: st.DrawFn, markers: Sequence[str], tools: bool, system: bool) -> Scenario:
+def conversations(draw: st.DrawFn, markers: tuple[str, ...], tools: bool, system: bool) -> Scenario:
     """Conversations of a few requests, the last of which has no answer.
 
     ``markers`` may stand in what users and tools say; ``tools`` and ``system`` are whether the
@@ -101,7 +106,7 @@ def conversations(draw: st.DrawFn, markers: Sequence[str], tools: bool, system: 
 
 
 def _said(
-    draw: st.DrawFn, pending: tuple[ToolCall, ...], markers: Sequence[str], number: int
+    draw: st.DrawFn, pending: tuple[ToolCall, ...], markers: tuple[str, ...], number: int
 ) -> tuple[Message, ...]:
     """What comes next: the results of the calls that are open, else a user message."""
     if not pending:

@@ -6,7 +6,7 @@ Completions are what the model writes under the original template; prompts are t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +18,11 @@ from templatefix.checking.breaks import canonical_reuse
 from templatefix.checking.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
 from templatefix.findings.evidence import Evidence, gather
+from templatefix.patching.memory import Memory
 from templatefix.patching.shapes import ODDLY_SPACED, SHAPES
-from templatefix.render import Crashed, JinjaRenderer, Refused, SyntaxFault
+from templatefix.render import Crashed, Refused, SyntaxFault
 from templatefix.replay.modes import Modes
-from templatefix.replay.run import Client, Comparison, Plan, Run, replay
+from templatefix.replay.run import Client, Comparison, Plan, Run, rerun
 from templatefix.replay.sweep import without_system
 from templatefix.rules import classify
 from templatefix.syntax import Template, Unparsable, content_format, parse, reads_attribute
@@ -72,6 +73,7 @@ class Bench:
     policy: str
     block_size: int
     found: tuple[Plan, ...] = ()
+    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
@@ -120,7 +122,7 @@ class Bench:
             if plan.replay != "raw":
                 continue
             try:
-                run = replay(plan, self.subject.author, self.subject.encoder, self.block_size)
+                run = self.replayed(plan)
             except (Unspoken, Unpresentable, Refused, Crashed):
                 continue
             if any(self._code(c) == "TF301" for c in run.comparisons if not c.preserving):
@@ -162,7 +164,7 @@ class Bench:
                 continue
             for client in _CLIENTS:
                 one = Plan(plan.scenario, plan.kwargs, client)
-                run = replay(one, self.subject.author, self.subject.encoder, self.block_size)
+                run = self.replayed(one)
                 thinks = any(r.answer and r.answer.reasoning for r in run.requests)
                 codes = {self._code(c) for c in run.comparisons if not c.preserving}
                 if thinks and (client == "reasoning-dropping" or codes == {"TF102"}):
@@ -185,9 +187,7 @@ class Bench:
 
     def server(self, text: str) -> Server:
         """A server of a candidate. Raises ``SyntaxFault``."""
-        subject = self.subject
-        renderer = JinjaRenderer(text, subject.template.special_tokens)
-        return Server(renderer, subject.server.content_format, subject.server.knows_developer)
+        return self.memory.server(text, self.subject)
 
     def served(self, text: str) -> Server:
         """A server that reads from a candidate what messages to send, as vLLM does.
@@ -196,7 +196,17 @@ class Bench:
         candidate is told apart by the contract. Raises ``SyntaxFault``.
         """
         server = self.server(text)
-        return Server(server.renderer, content_format(parsed(text)), names_developer(text))
+        form, developer = content_format(parsed(text)), names_developer(text)
+        if (form, developer) == (server.content_format, server.knows_developer):
+            return server
+        return Server(server.renderer, form, developer)
+
+    def replayed(self, plan: Plan) -> Run:
+        """A conversation under the original.
+
+        Raises ``Unspoken``, ``Unpresentable``, ``Refused`` or ``Crashed``.
+        """
+        return self.memory.run(plan, self.subject, self.block_size)
 
     def trial(self, text: str, plans: Sequence[Plan] | None = None) -> Trial:
         """Drive a candidate's text through the plans."""
@@ -207,21 +217,21 @@ class Bench:
         return self.drive(text, server, self.spoken if plans is None else plans)
 
     def drive(self, text: str, server: Server, plans: Sequence[Plan]) -> Trial:
-        """Replay plans on a server; on the original's, what cannot be replayed is left out."""
+        """Replay plans on a server. What the original cannot be driven through is left out."""
         runs: list[Run] = []
         failures: list[Failure] = []
-        original = server is self.subject.server
         for plan in plans:
             lost = (plan.scenario.name, repr(plan.kwargs)) in self._lost_to_parsers
             if plan.replay == "stripped" and lost:
                 continue
             try:
-                run = replay(
-                    plan, self.subject.author, self.subject.encoder, self.block_size, server
-                )
-            except (Unspoken, Unpresentable, Refused, Crashed) as fault:
-                if original:
-                    continue
+                run = self.replayed(plan)
+            except (Unspoken, Unpresentable, Refused, Crashed):
+                continue
+            try:
+                if server is not self.subject.server:
+                    run = rerun(run, server, self.subject.encoder, self.block_size)
+            except (Unpresentable, Refused, Crashed) as fault:
                 return Trial(text, server, tuple(runs), tuple(failures), f"{plan.id}: {fault}")
             if run.completion == "unknown":
                 continue

@@ -52,7 +52,20 @@ def tools_shown(bench: Bench, kwargs: Kwargs) -> Iterator[Tools]:
 def steps(
     text: str, bench: Bench, messages: Sequence[Message], tools: Tools, kwargs: Kwargs
 ) -> int | None:
-    """Executed outputs and loop bodies; None where the template does not render."""
+    """Executed outputs and loop bodies in a :func:`long_chat`.
+
+    None where the template does not render it.
+    """
+    counted = bench.memory.steps
+    key = (text, len(messages), bool(tools), repr(kwargs))
+    if key not in counted:
+        counted[key] = _steps(text, bench, messages, tools, kwargs)
+    return counted[key]
+
+
+def _steps(
+    text: str, bench: Bench, messages: Sequence[Message], tools: Tools, kwargs: Kwargs
+) -> int | None:
     request = bench.subject.server.request(messages, tools, kwargs)
     try:
         traced = trace(text, request, bench.subject.template.special_tokens)

@@ -20,7 +20,7 @@ from templatefix.patching.bench import Bench, Kwargs
 from templatefix.patching.contract import Proof, c2, c6
 from templatefix.patching.contract.exam import Exam, Outcome, Walk, difference, outcome
 from templatefix.patching.contract.openings import Input, openings
-from templatefix.patching.contract.search import draw, search
+from templatefix.patching.contract.search import drawn, search
 from templatefix.ready.encoding import Encoding, encoding
 from templatefix.ready.measure import (
     BLOCK_SIZE,
@@ -152,18 +152,14 @@ def _compared(
         if named.kwargs is not None:
             later.look(asked[1:])
 
-    def generated(scenario: Scenario, kwargs: Kwargs) -> bool:
-        for walk in walks(exam, scenario, kwargs):
-            look(walk)
-        return False
-
     try:
         for kwargs in exam.bench.modes.sweep:
             first.look(each for each in openings(kwargs) if each.generation_prompt)
         for walk in exam.walks:
             look(walk)
-        if max_examples:
-            draw(exam.bench, generated, max_examples, SEED)
+        for conversation in drawn(exam.bench, max_examples, SEED) if max_examples else ():
+            for walk in walks(exam, *conversation):
+                look(walk)
     except Unlike as unlike:
         message = f"renders otherwise than {named.name}: {unlike}"
         raise TargetError(str(ready.path), message, "mend the ready template") from None

@@ -131,18 +131,30 @@ def replay(
         replayed, answer = _replayed(plan, turn, request, author, tools, call_ids)
         requests[-1] = replace(request, answer=answer)
         messages.append(replayed)
-    comparisons = tuple(
-        compare(
-            i + 2,
-            before,
-            after,
-            encoder,
-            block_size,
-            drops_reasoning=plan.client == "reasoning-dropping",
+    return _outcome(plan, tuple(requests), tools, encoder, block_size)
+
+
+def rerun(run: Run, server: Server, encoder: Encoder, block_size: int) -> Run:
+    """The same requests to another server: one with a patched template, say.
+
+    Completions and answers stay what they were in ``run``. Raises ``Unpresentable``, ``Refused``
+    or ``Crashed`` where the server does not render one of them.
+    """
+    requests = []
+    for request, turn in zip(run.requests, run.plan.scenario.turns, strict=False):
+        prompt = server.prompt(request.messages, run.tools, request.kwargs)
+        ids = server.prompt_ids(request.messages, run.tools, request.kwargs, encoder)
+        written = request.completion.written if request.completion else None
+        stream, stream_ids = prompt, ids
+        if written is not None:
+            completed = request.stream_ids[len(request.prompt_ids) :]
+            if prompt != request.prompt and turn.completion_ids is None:
+                completed = completion_ids(encoder, prompt, ids, written.text)
+            stream, stream_ids = prompt + written.text, ids + completed
+        requests.append(
+            replace(request, prompt=prompt, prompt_ids=ids, stream=stream, stream_ids=stream_ids)
         )
-        for i, (before, after) in enumerate(pairwise(requests))
-    )
-    return _outcome(plan, tuple(requests), comparisons, tools)
+    return _outcome(run.plan, tuple(requests), run.tools, encoder, block_size)
 
 
 def _request(
@@ -358,8 +370,19 @@ def compare(
 
 
 def _outcome(
-    plan: Plan, requests: tuple[Request, ...], comparisons: tuple[Comparison, ...], tools: Tools
+    plan: Plan, requests: tuple[Request, ...], tools: Tools, encoder: Encoder, block_size: int
 ) -> Run:
+    comparisons = tuple(
+        compare(
+            i + 2,
+            before,
+            after,
+            encoder,
+            block_size,
+            drops_reasoning=plan.client == "reasoning-dropping",
+        )
+        for i, (before, after) in enumerate(pairwise(requests))
+    )
     sources = {request.completion.source for request in requests if request.completion}
     order = ("unknown", "markers", "dialect", "given", "server", "training-view")
     completion = next((source for source in order if source in sources), "unknown")

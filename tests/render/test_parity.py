@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import jinja2
 import pytest
 
 from templatefix.chat.battery import BATTERY
@@ -19,6 +20,7 @@ from templatefix.render import (
     RenderRequest,
     SyntaxFault,
 )
+from templatefix.render.jinja import make_environment
 from templatefix.syntax import Unparsable, content_format, kwargs, parse
 from tests import packages
 from tests.corpus import corpus_entries
@@ -155,3 +157,45 @@ def test_a_template_of_our_own_renders_as_in_transformers(theirs: Callable[..., 
 )
 def test_errors_are_of_the_same_kind(text: str, theirs: Callable[..., Outcome]) -> None:
     _same(text, BATTERY[:1], theirs)
+
+
+class _Thing:
+    shown, _hidden = "shown", "hidden"
+
+    def __getitem__(self, name: str) -> str:
+        raise KeyError(name)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"role": "user", "keys": 1, "__class__": 2},
+        {},
+        [1],
+        {1},
+        "text",
+        7,
+        None,
+        _Thing(),
+        _Thing,
+        len,
+        (each for each in [1]),
+    ],
+    ids=repr,
+)
+def test_attributes_are_those_of_the_sandbox(value: Any) -> None:
+    """... the first time, and when it is remembered."""
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    ours, plain = make_environment(), ImmutableSandboxedEnvironment()
+    names = (
+        "role keys items update pop append extend add clear sort format upper shown _hidden "
+        "nothing __class__ __init__ __globals__ gi_frame gi_code mro real"
+    ).split()
+    for name in [*names, *names]:
+        found, expected = ours.getattr(value, name), plain.getattr(value, name)
+        assert type(found) is type(expected), name
+        if isinstance(expected, jinja2.Undefined):
+            assert found._undefined_message == expected._undefined_message
+        elif not callable(expected):
+            assert found == expected

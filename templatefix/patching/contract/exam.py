@@ -138,9 +138,8 @@ class Exam:
 
     def walk(self, plan: Plan) -> Walk | Stumble | None:
         """A conversation under both; None where the original cannot be driven through it."""
-        subject = self.bench.subject
         try:
-            before = replay(plan, subject.author, subject.encoder, self.bench.block_size)
+            before = self.bench.replayed(plan)
         except Refused as refused:
             return self._refused(plan, refused.message)
         except (Unspoken, Unpresentable, Crashed):

@@ -5,9 +5,9 @@ Nothing is read or stored between runs; the same seed tries the same conversatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
 from typing import Any, Literal
 
@@ -39,33 +39,6 @@ _JUDGES: Mapping[str, Judge] = {
 }
 #: The clauses that generated conversations are tried on.
 SEARCHED = ("C4", *_JUDGES)
-
-
-class _Found(BaseException):
-    """Ends a search. Hypothesis lets what is no ``Exception`` through; it would shrink the rest."""
-
-    def __init__(self, scenario: Scenario, kwargs: Kwargs, form: Form, what: Violation) -> None:
-        super().__init__(what.message)
-        self.scenario, self.kwargs, self.form, self.what = scenario, kwargs, form, what
-
-
-@dataclass
-class _Hunt:
-    """The conversations tried so far; :meth:`look` raises :class:`_Found`."""
-
-    exam: Exam
-    tried: set[str] = field(default_factory=set)
-
-    def look(self, scenario: Scenario, kwargs: Kwargs) -> bool:
-        """Judge a conversation in every form in which its answers come back."""
-        key = repr((scenario.turns, kwargs))
-        if key not in self.tried:
-            self.tried.add(key)
-            for form in FORMS:
-                found = _violation(self.exam, _plan(scenario, kwargs, form))
-                if found is not None:
-                    raise _Found(scenario, kwargs, form, found)
-        return False
 
 
 def _violation(exam: Exam, plan: Plan, clause: str | None = None) -> Violation | None:
@@ -122,19 +95,32 @@ def _thinking(plan: Plan) -> Plan:
 
 
 def search(exam: Exam, max_examples: int, seed: int) -> tuple[Violation | None, int]:
-    """A small conversation that breaks a clause, and how many were tried."""
-    hunt = _Hunt(exam)
-    try:
-        draw(exam.bench, hunt.look, max_examples, seed)
-    except _Found as found:
-        return smaller(exam, found.scenario, found.kwargs, found.what, found.form), len(hunt.tried)
-    return None, len(hunt.tried)
+    """A small conversation that breaks a clause, and how many were tried.
+
+    Each is judged in every form in which its answers come back.
+    """
+    conversations = drawn(exam.bench, max_examples, seed)
+    for number, (scenario, kwargs) in enumerate(conversations, start=1):
+        for form in FORMS:
+            broken = _violation(exam, _plan(scenario, kwargs, form))
+            if broken is not None:
+                return smaller(exam, scenario, kwargs, broken, form), number
+    return None, len(conversations)
 
 
-def draw(
-    bench: Bench, look: Callable[[Scenario, Kwargs], bool], max_examples: int, seed: int
-) -> None:
-    """Show generated conversations, each in one of the modes, until one is taken."""
+def drawn(bench: Bench, max_examples: int, seed: int) -> Sequence[tuple[Scenario, Kwargs]]:
+    """Distinct generated conversations, each with one of the modes.
+
+    They are the same for every candidate, and drawn once.
+    """
+    known = bench.memory.drawn.get((max_examples, seed))
+    if known is None:
+        distinct = {repr(each): each for each in _draw(bench, max_examples, seed)}
+        known = bench.memory.drawn[max_examples, seed] = tuple(distinct.values())
+    return known
+
+
+def _draw(bench: Bench, max_examples: int, seed: int) -> list[tuple[Scenario, Kwargs]]:
     make_home()
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
@@ -143,7 +129,7 @@ def draw(
     from templatefix.chat.strategies import conversations
 
     subject = bench.subject
-    drawn: st.SearchStrategy[Any] = st.tuples(
+    one: st.SearchStrategy[Any] = st.tuples(
         conversations(
             markers_of(subject),
             tools=reads_attribute(subject.parsed, "tool_calls"),
@@ -151,10 +137,16 @@ def draw(
         ),
         st.sampled_from(bench.kwargs),
     )
+    found: list[tuple[Scenario, Kwargs]] = []
+
+    def look(each: tuple[Scenario, Kwargs]) -> bool:
+        found.append(each)
+        return False
+
     with suppress(NoSuchExample):
         find(
-            drawn,
-            lambda one: look(*one),
+            one,
+            look,
             settings=settings(
                 max_examples=max_examples,
                 database=None,
@@ -164,3 +156,4 @@ def draw(
             ),
             random=Random(seed),
         )
+    return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from templatefix.patching.bench import Bench, Failure, Trial
 from templatefix.patching.candidate import Candidate
 from templatefix.patching.edits import Edit, Overlap, apply
+from templatefix.patching.ladder.variants import MOST, variants
 from templatefix.patching.proposals.insert import inserts
 from templatefix.patching.proposals.pin import pins
 from templatefix.patching.proposals.scene import Scene
@@ -83,11 +84,16 @@ def _climb(
                 grown.append(found)
         if lacking:
             sample = _joined(sample, lacking)
-            grown = [_State(g.text, bench.trial(g.text, sample), g.size) for g in grown]
+            grown = [_driven(bench, state, sample) for state in grown]
         grown.sort(key=lambda state: state.score)
         beam = grown[:WIDTH]
         if not beam:
             return
+
+
+def _driven(bench: Bench, state: _State, sample: Sequence[Plan]) -> _State:
+    assert state.trial.server is not None
+    return replace(state, trial=bench.drive(state.text, state.trial.server, sample))
 
 
 def _joined(sample: Sequence[Plan], more: Sequence[Plan]) -> tuple[Plan, ...]:
@@ -113,21 +119,36 @@ def _grow(
     altered = scene.failure.code in ("TF104", "TF106")
     ordered = reversed(proposers) if altered else proposers
     proposals = (edits for proposer in ordered for edits in proposer(scene))
-    for edits in islice(proposals, PROPOSALS):
+    fresh = _fresh(scene.template.text, islice(proposals, PROPOSALS), seen)
+    while batch := list(islice(fresh, MOST)):
+        servers = variants(bench, scene.template, [edits for _, edits in batch])
+        for number, (text, edits) in enumerate(batch):
+            if number in servers:
+                trial = bench.drive(text, servers[number], sample)
+            else:
+                trial = bench.trial(text, sample)
+            if trial.server is None or trial.fault is not None:
+                continue
+            size = state.size + sum(edit.size + HARD * _is_hard(edit) for edit in edits)
+            grown = _State(text, trial, size)
+            if grown.score[:2] > state.score[:2] or _changes_nothing(state, grown):
+                continue
+            if bench.opens_alike(trial.server):
+                yield grown
+
+
+def _fresh(
+    source: str, proposals: Iterable[tuple[Edit, ...]], seen: set[str]
+) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+    """Edits with the text that they make of the source, if it has not been seen before."""
+    for edits in proposals:
         try:
-            text = apply(scene.template.text, edits)
+            text = apply(source, edits)
         except Overlap:
             continue
-        if text in seen:
-            continue
-        seen.add(text)
-        trial = bench.trial(text, sample)
-        if trial.server is None or trial.fault is not None or not bench.opens_alike(trial.server):
-            continue
-        size = state.size + sum(edit.size + HARD * _is_hard(edit) for edit in edits)
-        grown = _State(text, trial, size)
-        if grown.score[:2] <= state.score[:2] and not _changes_nothing(state, grown):
-            yield grown
+        if text not in seen:
+            seen.add(text)
+            yield text, edits
 
 
 def _changes_nothing(before: _State, after: _State) -> bool:
