@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -240,3 +241,29 @@ def test_a_wider_policy_repairs_what_the_narrower_one_leaves(
     checked = _only(_written(tmp_path, _DROPS), asked)
     assert [each.policy for each in checked.repairs] == policies
     assert not _only(_written(tmp_path, APPENDS, "a.jinja"), asked).repairs
+
+
+def test_the_repair_of_one_template_of_a_folder_names_that_template(tmp_path: Path) -> None:
+    model = tmp_path / "models" / "one"
+    model.mkdir(parents=True)
+    _written(model, _DROPS, "chat_template.jinja")
+    loose = _written(tmp_path / "models", _DROPS, "loose.jinja")
+    checked = check_target(str(tmp_path / "models"), OFFLINE, CheckOptions(), alone=False)
+    commands = [
+        finding.fix.text
+        for report in checked
+        for finding in report.findings
+        if finding.code == "TF102" and finding.fix is not None
+    ]
+    targets = {shlex.split(command)[2] for command in commands}
+    assert targets == {str(model), loose}
+    assert {api.the_template(target, OFFLINE).text for target in targets} == {_DROPS}
+
+
+def test_the_repair_of_a_named_template_names_it(tmp_path: Path) -> None:
+    named = [{"name": name, "template": _DROPS + name} for name in ("default", "tool_use")]
+    config = json.dumps({"chat_template": named})
+    target = _written(tmp_path, config, "tokenizer_config.json")
+    for checked in check_target(target, OFFLINE, CheckOptions()):
+        (fix,) = {f.fix.text for f in checked.findings if f.code == "TF102" and f.fix}
+        assert f"--template-name {checked.template_name} --out" in fix

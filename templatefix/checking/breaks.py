@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from templatefix.checking.subject import Subject
 from templatefix.findings.blame import Blame, Witness, blame
@@ -17,6 +18,7 @@ from templatefix.prefix import common_prefix
 from templatefix.replay.modes import Modes
 from templatefix.replay.run import Comparison, Run
 from templatefix.rules import RULES, classify
+from templatefix.source.choice import ADDITIONAL, MARKERS
 from templatefix.source.template import ChatTemplate
 from templatefix.tokens import Encoder
 
@@ -202,26 +204,40 @@ def _fix(finding: Finding, runs: Sequence[Run], modes: Modes, template: ChatTemp
     """A kwarg that the template already has, or else the command that repairs the template."""
     fix = _kwarg_fix(finding, runs, modes)
     if fix is None and template.text:
-        fix = _patch_fix(finding, runs, template.target)
+        fix = _patch_fix(finding, runs, template)
     return fix
 
 
-def _patch_fix(finding: Finding, runs: Sequence[Run], target: str) -> Fix | None:
+def _patch_fix(finding: Finding, runs: Sequence[Run], template: ChatTemplate) -> Fix | None:
     """The repair of what breaks in a core run: of the others it promises nothing."""
     core = {run.plan.id for run in runs if run.plan.core}
     if core.isdisjoint(finding.run_ids):
         return None
-    return repair_command(finding.code, target)
+    return repair_command(finding.code, template)
 
 
-def repair_command(code: str, target: str) -> Fix | None:
+def repair_command(code: str, template: ChatTemplate) -> Fix | None:
     """The command that repairs what a code stands for; None where a patch mends no such thing."""
     if code not in _REPAIRED:
         return None
-    command = f"templatefix patch {shlex.quote(target)} --out fixed.jinja"
+    words = ["templatefix", "patch", _alone(template)]
+    if template.name is not None:
+        words += ["--template-name", template.name]
+    command = shlex.join([*words, "--out", "fixed.jinja"])
     if code == "TF102":
         return Fix(f"{command} --policy keep-reasoning", safe=False)
     return Fix(command)
+
+
+def _alone(template: ChatTemplate) -> str:
+    """A target that stands for this template: not the folder that it was found in among others."""
+    path, folder = template.path, Path(template.target)
+    if path is None or not folder.is_dir():
+        return template.target
+    if template.name is None and path.name not in MARKERS:
+        return str(path)
+    model = path.parent.parent if path.parent.name == ADDITIONAL else path.parent
+    return template.target if model == folder else str(model)
 
 
 def _kwarg_fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:

@@ -12,6 +12,8 @@ from templatefix.findings.outcome import Report
 from templatefix.report.edition import Edition, short_place
 from templatefix.settings import POLICIES, Settings
 
+#: The file of a folder of pages that leads to the others, and what each of them says of itself.
+INDEX, GENERATOR = "index.html", '<meta name="generator" content="templatefix">'
 #: The endings of figures that can be drawn.
 FIGURES = (".svg", ".png")
 
@@ -33,19 +35,24 @@ def expect_drawable(path: str) -> None:
         raise TargetError(path, "a PNG is drawn by matplotlib, which is not installed", hint)
 
 
+def expect_place(output: str) -> None:
+    """Raises TargetError where pages would overwrite what is not ours."""
+    if not _is_file(Path(output)):
+        _expect_ours(Path(output) / INDEX)
+
+
 def write_pages(reports: Sequence[Report], output: str | None, edition: Edition) -> None:
     """One page about all of them, or a folder of pages where ``output`` is no ``.html`` file.
 
     Raises TargetError.
     """
-    from templatefix.report.page.page import INDEX, folder, page
+    from templatefix.report.page.page import folder, page
 
     if output is None:
         write_stdout(page(reports, edition))
         return
     place = Path(output)
-    is_file = place.suffix.lower() in (".html", ".htm") and not place.is_dir()
-    if is_file or (place.exists() and not place.is_dir()):
+    if _is_file(place):
         write_file(output, page(reports, edition))
         return
     _expect_ours(place / INDEX)
@@ -53,16 +60,20 @@ def write_pages(reports: Sequence[Report], output: str | None, edition: Edition)
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TargetError(output, f"cannot be made: {error.strerror}", "name another") from None
-    files = folder(reports, edition)
+    files = folder(reports, edition, INDEX)
     # The index comes last: what it leads to is there then.
     for name in sorted(files, key=lambda name: name == INDEX):
         write_file(str(place / name), files[name])
 
 
+def _is_file(place: Path) -> bool:
+    if place.exists():
+        return not place.is_dir()
+    return place.suffix.lower() in (".html", ".htm")
+
+
 def _expect_ours(index: Path) -> None:
     """Raises TargetError where a folder holds another site's index."""
-    from templatefix.report.page.page import GENERATOR
-
     try:
         ours = GENERATOR in index.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

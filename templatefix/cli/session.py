@@ -19,7 +19,7 @@ from templatefix.chat.present import PRESENTATION
 from templatefix.cli.endings import evaluated, exit_code, unusable
 from templatefix.cli.hook import is_none_of_ours
 from templatefix.cli.output import write_file, write_stdout
-from templatefix.cli.pages import repaired_under, write_figure, write_pages
+from templatefix.cli.pages import expect_place, repaired_under, write_figure, write_pages
 from templatefix.cli.progress import progress
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
@@ -112,6 +112,8 @@ def run(
     conversations = _conversations(planned)
     for name in {each.settings.recorded for each in planned} - {None}:
         api.Recording(str(name)).expect_readable()
+    if whole.output_format == "html" and whole.output is not None:
+        expect_place(whole.output)
     alone = len(planned) == 1 and not hook
     checked: list[tuple[Report, str]] = []
     with Worker(limits) as worker, progress(wanted=not whole.quiet) as shown:

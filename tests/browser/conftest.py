@@ -75,6 +75,6 @@ def site(example: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
         example,
         unreadable("models/nowhere/chat_template.jinja"),
     ]
-    for name, text in folder(reports, EDITION).items():
+    for name, text in folder(reports, EDITION, "index.html").items():
         (made / name).write_text(text, encoding="utf-8")
     return made

@@ -35,9 +35,11 @@ def test_several_targets_make_one_file_or_a_folder(stub: Stub, tmp_path: Path) -
 def test_the_index_of_another_site_is_not_overwritten(stub: Stub, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("<h1>mine</h1>", encoding="utf-8")
     told = ("check", "a.jinja", "--output-format", "html", *NEVER, "--output", str(tmp_path))
-    ended = stub({"a.jinja": full()})(*told)
+    program = stub({"a.jinja": full()})
+    ended = program(*told)
     assert ended.exit_code == 2
     assert "is not an index that templatefix wrote" in ended.stderr
+    assert not program.calls, "this is known before anything is checked"
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
 
 

@@ -11,12 +11,13 @@ import pytest
 
 from templatefix.findings.finding import Location
 from templatefix.findings.outcome import Report
-from templatefix.report.page.page import INDEX, folder, page
+from templatefix.report.page.page import folder, page
 from templatefix.report.page.source import Stretch, frame
 from templatefix.report.visible import visible
 from tests.report.page_samples import Markup, full, repaired, streams, token, with_texts
 from tests.report.samples import EDITION, SOURCE, clean, finding, report, traffic, unreadable
 
+INDEX = "start.html"
 MEGABYTE = 1_000_000
 HOSTILE = (
     "</title></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}"
@@ -87,7 +88,7 @@ def test_nothing_of_a_template_or_a_conversation_becomes_markup() -> None:
 
 
 def test_no_page_asks_for_anything_elsewhere() -> None:
-    files = folder([full(), clean()], EDITION)
+    files = folder([full(), clean()], EDITION, INDEX)
     for name, text in files.items():
         made = Markup(text)
         addresses = [*made.attributes("href"), *made.attributes("src")]
@@ -148,6 +149,15 @@ def test_the_line_with_the_guilty_place_is_marked_where_it_is() -> None:
     )
 
 
+def test_a_line_that_is_at_fault_as_a_whole_is_marked_as_a_whole() -> None:
+    lines = frame(SOURCE, [Location("source", 3, 1, 3, 1)])
+    assert lines[2].stretches == (
+        Stretch("        "),
+        Stretch("{%- if loop.index0 > last_question %}", "source"),
+    )
+    assert not lines[2].notes
+
+
 def test_a_template_on_one_line_is_cut_around_the_place() -> None:
     source = "a" * 5000 + "GUILTY" + "b" * 5000
     (line,) = frame(source, [Location("cause", 1, 5001, 1, 5007)])
@@ -163,30 +173,35 @@ def test_several_reports_share_a_page_with_an_index() -> None:
 
 
 def test_the_index_leads_to_a_page_for_each_report() -> None:
-    reports = [full(), clean(display="models/other.jinja"), unreadable("models/x/../<b>.jinja")]
+    reports = [
+        full(display="models/small/chat_template.jinja"),
+        clean(display="models/other.jinja"),
+        unreadable("models/x/../<b>.jinja"),
+    ]
     skipped = report(skipped="not a chat template", findings=(), runs=())
-    files = folder([*reports, skipped], EDITION)
+    files = folder([*reports, skipped], EDITION, INDEX)
     index = Markup(files[INDEX])
     assert set(index.attributes("href")) == {"data:,", *(files.keys() - {INDEX})}
     assert len(files) == 4
     assert all(re.fullmatch(r"[\w.-]+\.html", name) for name in files)
     rows = files[INDEX].partition("<tbody>")[2].split("<tr>")[1:]
-    assert "small.jinja</a>" in rows[0]
+    assert ">small</a>" in rows[0]
     assert "TF102" in rows[0]
     assert 'data-sort="96">96<' in rows[0]
     assert "keep-reasoning: rung 2: conditions widened" in rows[0]
+    assert ">other.jinja</a>" in rows[1]
     assert "TF901" in rows[2]
     for name in files.keys() - {INDEX}:
         assert INDEX in Markup(files[name]).attributes("href")
 
 
 def test_reports_of_the_same_name_have_pages_of_their_own() -> None:
-    files = folder([full(), full(template_name="tool_use"), full(target="other")], EDITION)
+    files = folder([full(), full(template_name="tool_use"), full(target="other")], EDITION, INDEX)
     assert len(files) == 4
 
 
 def test_the_index_runs_only_its_own_script() -> None:
-    text = folder([full()], EDITION)[INDEX]
+    text = folder([full()], EDITION, INDEX)[INDEX]
     script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)
     assert script is not None
     digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()

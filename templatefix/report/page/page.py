@@ -23,9 +23,7 @@ from templatefix.report.page.cost import CONTEXTS, TURNS
 from templatefix.report.page.view import VERDICTS, headline, target_view
 from templatefix.report.text import summary
 
-INDEX = "index.html"
-#: What a page of ours says of itself.
-GENERATOR = '<meta name="generator" content="templatefix">'
+_USUAL_FILE = "chat_template.jinja"
 _SCRIPT = (Path(__file__).parent / "index.js").read_text(encoding="utf-8")
 
 
@@ -64,12 +62,12 @@ def page(reports: Sequence[Report], edition: Edition, *, index: str | None = Non
     return rendered("page.html.jinja", values)
 
 
-def folder(reports: Sequence[Report], edition: Edition) -> dict[str, str]:
-    """The files of a folder, by name: an index, and a page for each report."""
+def folder(reports: Sequence[Report], edition: Edition, index: str) -> dict[str, str]:
+    """The files of a folder, by name: one that is called ``index``, and a page for each report."""
     shown = [report for report in reports if report.skipped is None]
     names = [_file_name(report) for report in shown]
     files = {
-        name: page([report], edition, index=INDEX)
+        name: page([report], edition, index=index)
         for name, report in zip(names, shown, strict=True)
     }
     digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
@@ -80,7 +78,7 @@ def folder(reports: Sequence[Report], edition: Edition) -> dict[str, str]:
         "script": Markup(_SCRIPT),  # our own file: nothing of a report is in it
         "script_digest": digest,
     }
-    return {INDEX: rendered("index.html.jinja", values), **files}
+    return {index: rendered("index.html.jinja", values), **files}
 
 
 def _file_name(report: Report) -> str:
@@ -107,6 +105,11 @@ def _common_folder(names: Sequence[str]) -> int:
     return sum(len(part) + 1 for part in folders[0][:common])
 
 
+def _model(name: str) -> str:
+    """A model is known by its folder."""
+    return name.removesuffix(f"/{_USUAL_FILE}")
+
+
 def _row(report: Report, address: str, folder: int) -> Row:
     name = place(report)
     sign, verdict, _ = VERDICTS[report.verdict]
@@ -117,7 +120,7 @@ def _row(report: Report, address: str, folder: int) -> Row:
     panels = figure_of(report, name).panels
     return Row(
         address,
-        name[folder:] or name,
+        _model(name[folder:]) or name,
         name,
         sign,
         verdict,

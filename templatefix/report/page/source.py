@@ -86,7 +86,10 @@ def _mark(line: str, number: int, place: Location) -> tuple[int, int, str] | Non
     """Where in a line a place is: it begins, ends or lies in it."""
     if not place.line <= number <= place.end_line:
         return None
-    start = place.column - 1 if number == place.line else len(line) - len(line.lstrip())
+    blank = len(line) - len(line.lstrip())
+    if place.line == place.end_line and place.column == place.end_column:
+        return (blank, len(line), place.role) if blank < len(line) else None  # a line and no more
+    start = place.column - 1 if number == place.line else blank
     end = place.end_column - 1 if number == place.end_line else len(line)
     start, end = min(start, len(line)), min(end, len(line))
     return (start, end, place.role) if start < end else None

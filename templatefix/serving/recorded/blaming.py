@@ -74,7 +74,7 @@ class Blamer:
                 lost_tokens=0,
                 lost_here=share.tokens,
                 requests=0,
-                fix=repair_command(share.what, self._subject.template.target),
+                fix=repair_command(share.what, self._subject.template),
             )
         known = self._found[key]
         self._found[key] = replace(
