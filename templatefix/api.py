@@ -66,7 +66,7 @@ def read_conversation(text: str, name: str) -> dict[str, Any]:
             name, f"not a JSON conversation: {error}", 'expected {"messages": [...]}'
         ) from None
     except Malformed as malformed:
-        raise TargetError(name, str(malformed), "see the README on --conversation") from None
+        raise TargetError(name, str(malformed), "see the documentation on --conversation") from None
     assert isinstance(conversation, dict)
     return conversation
 

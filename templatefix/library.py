@@ -238,7 +238,9 @@ def _read(conversation: Mapping[str, Any] | None) -> dict[str, Any] | None:
     try:
         scenario_of(conversation)
     except Malformed as malformed:
-        raise TargetError("conversation", str(malformed), "see the README") from None
+        raise TargetError(
+            "conversation", str(malformed), "see the documentation on --conversation"
+        ) from None
     return dict(conversation)
 
 

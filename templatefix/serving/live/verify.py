@@ -147,7 +147,7 @@ def script_of(options: VerifyOptions) -> Script:
             options.conversation, turns=options.turns, tools=options.tools, kwargs=options.kwargs
         )
     except ValueError as error:
-        raise TargetError("--conversation", str(error), "see the README on verify") from None
+        raise TargetError("--conversation", str(error), "see the documentation on verify") from None
 
 
 def _not_shown(runs: Sequence[LiveRun]) -> list[str]:
