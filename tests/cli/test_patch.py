@@ -21,6 +21,10 @@ from templatefix import api
 from templatefix.cli.patch_target_file import for_stdout
 from templatefix.cli.program import templatefix
 from templatefix.findings.repair import Refusal, RepairReport
+from templatefix.patching import repair as repairing
+from templatefix.patching.repair import PatchOptions
+from templatefix.source import ChatTemplate
+from templatefix.worker import Worker
 from tests.cli.stub import ROOT
 from tests.example import EXAMPLE
 from tests.subjects import APPENDS, branches
@@ -42,6 +46,29 @@ HAS_KWARG = (
 )
 #: Prints reasoning only where it is last.
 DROPS_REASONING = HAS_KWARG.replace(" or keep", "")
+
+
+#: What came of each repair that was asked for, whatever the file was called.
+_REPAIRS: dict[str, RepairReport] = {}
+_MAKE = api.patch_template
+
+
+@pytest.fixture(autouse=True)
+def _repairs_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most tests here are about what goes around a repair, and ask for the same ones."""
+    make = Worker.patch
+
+    def remembered(worker: Worker, template: ChatTemplate, options: PatchOptions) -> RepairReport:
+        if api.patch_template is not _MAKE:  # a test has put something else in its place
+            return make(worker, template, options)
+        unnamed = replace(template, target="", display="", path=None, name=None, format="")
+        key = repr((unnamed, options, repairing.LADDER))
+        if key not in _REPAIRS:
+            _REPAIRS[key] = make(worker, template, options)
+        target, display, name = template.target, template.display, template.name
+        return replace(_REPAIRS[key], target=target, display=display, template_name=name)
+
+    monkeypatch.setattr(Worker, "patch", remembered)
 
 
 def patch(*args: str, stdin: str | bytes | None = None) -> Result:
@@ -91,7 +118,10 @@ def test_the_example_is_repaired_reported_and_then_left_alone(policy: str, tmp_p
     asked = ["--policy", policy, "--out", str(out)]
     ended = patch(str(EXAMPLE), *asked, "--report", str(report))
     assert (ended.exit_code, ended.stdout) == (0, "")
-    assert f"serve it: vllm serve {EXAMPLE} --chat-template {out}" in ended.stderr
+    serve = f"vllm serve {EXAMPLE} --chat-template {out} --reasoning-parser qwen3 "
+    serve += "--enable-auto-tool-choice --tool-call-parser hermes --enable-prompt-tokens-details\n"
+    assert f"  serve it: {serve}" in ended.stderr
+    assert "note:" not in ended.stderr
     assert f"repaired under {policy} (rung " in ended.stderr
     assert "core comparisons lost tokens before" in ended.stderr
 
@@ -338,13 +368,14 @@ def test_the_original_itself_is_the_case_where_no_rung_has_a_candidate(
 
 def test_the_command_for_the_other_policy_repairs_the_rest(tmp_path: Path) -> None:
     out = tmp_path / "out.jinja"
-    ended = patch(str(EXAMPLE), "--out", str(out))
+    ended = patch(str(EXAMPLE), "--out", str(out), "--connector", "lmcache")
     *_, last = ended.stderr.splitlines()
+    assert "--connector lmcache --out" in last
     count, words = int(last.split()[0]), last.partition(": ")[2]
     assert count > 0
     command, *rest = shlex.split(words)
     assert command == "templatefix"
-    again = CliRunner().invoke(templatefix, [*rest, "--max-examples", "0"])
+    again = CliRunner().invoke(templatefix, [*rest, "--max-examples", "2"])
     assert again.exit_code == 0
     assert "which keep-reasoning leaves" not in again.stderr
     assert "templatefix-policy: keep-reasoning" in out.read_text("utf-8")
@@ -630,24 +661,23 @@ def test_a_signal_leaves_no_partial_file(number: int, code: int, place: str, fil
     assert os.listdir(file.parent) == [file.name]
 
 
-def test_the_command_to_serve_a_patch_has_its_parsers_and_the_connector(file: Path) -> None:
-    out = file.with_name("out.jinja")
-    ended = patch(str(EXAMPLE), "--out", str(out))
-    alone = f"vllm serve {EXAMPLE} --chat-template {out} --reasoning-parser qwen3 "
-    alone += "--enable-auto-tool-choice --tool-call-parser hermes --enable-prompt-tokens-details\n"
-    assert f"  serve it: {alone}" in ended.stderr
-    assert "note:" not in ended.stderr
-    ended = patch(str(EXAMPLE), "--out", str(out), "--force", "--connector", "lmcache")
+@pytest.fixture
+def model(file: Path) -> Path:
+    """A model directory with a small template that breaks."""
+    shutil.copy(EXAMPLE / "tokenizer.json", file.parent)
+    return file.parent
+
+
+def test_the_command_to_serve_a_patch_has_the_connector(model: Path) -> None:
+    out = model / "out.jinja"
+    ended = patch(str(model), "--out", str(out), "--connector", "lmcache")
     assert "  serve it:\n# named by LMCACHE_CONFIG_FILE\n" in ended.stderr
-    assert f"\nvllm serve {EXAMPLE} \\\n  --chat-template {out} \\\n" in ended.stderr
+    assert f"\nvllm serve {model} \\\n  --chat-template {out} \\\n" in ended.stderr
     assert '--kv-transfer-config \'{"kv_connector": "LMCacheConnectorV1"' in ended.stderr
     assert "note: lmcache.yaml: 16 GiB" in ended.stderr
-    assert "--connector lmcache --out" in ended.stderr.splitlines()[-1]
 
 
-def test_a_patch_that_the_server_would_not_read_is_warned_of(tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(EXAMPLE, model)
+def test_a_patch_that_the_server_would_not_read_is_warned_of(model: Path, tmp_path: Path) -> None:
     (model / "config.json").write_text('{"architectures": ["DeepseekV4ForCausalLM"]}')
     ended = patch(str(model), "--out", str(tmp_path / "out.jinja"))
     assert f"vllm serve {model} --tokenizer-mode hf --chat-template" in ended.stderr

@@ -53,6 +53,7 @@ def test_its_record_belongs_to_it(ready: Ready) -> None:
     assert not any("/" in name for name in tokenizers)  # no path of the machine that measured
 
 
+@pytest.mark.corpus
 @SHIPPED
 def test_it_keeps_the_contract_against_what_is_published(ready: Ready, tmp_path: Path) -> None:
     """Without the search, which its record has; what was measured then is counted again."""

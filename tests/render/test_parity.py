@@ -122,6 +122,7 @@ def test_every_template_of_the_corpus_renders_as_in_transformers(
     assert sum(_same(entry.text, BATTERY, theirs) for entry in entries) > 5000
 
 
+@pytest.mark.corpus
 def test_the_templates_of_a_package_render_as_in_transformers(
     theirs: Callable[..., Outcome],
 ) -> None:

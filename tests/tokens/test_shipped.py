@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer
 
@@ -26,6 +26,7 @@ def with_tokens_added(literals: Sequence[str]) -> Tokenizer:
     return tokenizer
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.sampled_from(_SHAPES)), st.lists(_TEXTS, min_size=1, max_size=3))
 def test_a_templates_tokens_are_encoded_as_if_they_had_been_added(
     literals: list[str], texts: list[str]
