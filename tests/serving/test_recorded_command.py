@@ -155,6 +155,7 @@ def test_a_patch_that_brings_nothing_back_says_so(status: str) -> None:
     assert "nothing of the 150000" in " ".join(" ".join(lines).split())
 
 
+@pytest.mark.corpus
 @pytest.mark.parametrize(
     "measured",
     GOLDEN["measured"],
