@@ -60,7 +60,10 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Token:
-    """A token as a reader sees it; ``special`` is one that the tokenizer adds to its vocabulary."""
+    """A token as a reader sees it; ``special`` is one that the tokenizer adds to its vocabulary.
+
+    ``text`` is empty where the token continues the character of the one before.
+    """
 
     id: int
     text: str

@@ -12,6 +12,8 @@ from templatefix.tokens import Encoder
 
 #: Tokens kept of what is common, of both sides up to the end of the history, and of what is new.
 _BEFORE, _AFTER, _NEW = 40, 160, 16
+#: Stands for bytes that are no character by themselves.
+_PART = "\ufffd"
 
 
 def streams_of(comparison: Comparison, encoder: Encoder) -> Streams:
@@ -19,12 +21,6 @@ def streams_of(comparison: Comparison, encoder: Encoder) -> Streams:
     stream, prompt = comparison.before.stream_ids, comparison.after.prompt_ids
     reuse = comparison.reuse
     history = history_tokens(stream, prompt, reuse)
-    added = encoder.special_tokens()
-
-    def token(token_id: int) -> Token:
-        text = encoder.token_text(token_id)
-        return Token(token_id, text, text in added)
-
     start = max(0, reuse - _BEFORE)
     ours, theirs = stream[reuse : reuse + _AFTER], prompt[reuse : min(history, reuse + _AFTER)]
     shown = reuse + len(theirs)
@@ -32,21 +28,40 @@ def streams_of(comparison: Comparison, encoder: Encoder) -> Streams:
     new = prompt[history : history + _NEW] if shown == history else []
     return Streams(
         start,
-        tuple(map(token, stream[start:reuse])),
-        tuple(
-            (None if one is None else token(one), None if other is None else token(other))
-            for one, other in _aligned(ours, theirs)
-        ),
-        tuple(map(token, new)),
+        tuple(_tokens(stream[start:reuse], encoder)),
+        tuple(_aligned(_tokens(ours, encoder), _tokens(theirs, encoder))),
+        tuple(_tokens(new, encoder)),
         (len(stream) - reuse - len(ours), len(prompt) - shown - len(new)),
     )
 
 
-def _aligned(ours: Sequence[int], theirs: Sequence[int]) -> Iterator[tuple[int | None, int | None]]:
+def _tokens(ids: Sequence[int], encoder: Encoder) -> list[Token]:
+    """The tokens; a character that several of them share is the first one's."""
+    added = encoder.special_tokens()
+    texts = [encoder.token_text(token_id) for token_id in ids]
+    start = 0
+    while start < len(texts):
+        end = start
+        while end < len(texts) and _PART in texts[end]:
+            end += 1
+        if end - start > 1 and _PART not in (whole := encoder.decode(ids[start:end])):
+            texts[start:end] = [whole, *[""] * (end - start - 1)]
+        start = end + 1
+    return [Token(one, text, text in added) for one, text in zip(ids, texts, strict=True)]
+
+
+def _aligned(
+    ours: Sequence[Token], theirs: Sequence[Token]
+) -> Iterator[tuple[Token | None, Token | None]]:
     """Equal tokens side by side, the others alone; of two that differ the stream's comes first."""
-    for name, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+    matcher = SequenceMatcher(None, _ids(ours), _ids(theirs), autojunk=False)
+    for name, a, b, c, d in matcher.get_opcodes():
         if name == "equal":
             yield from zip(ours[a:b], theirs[c:d], strict=True)
         else:
             yield from ((one, None) for one in ours[a:b])
             yield from ((None, other) for other in theirs[c:d])
+
+
+def _ids(tokens: Sequence[Token]) -> list[int]:
+    return [token.id for token in tokens]

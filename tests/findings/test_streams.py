@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from templatefix.chat.battery import BATTERY
@@ -65,3 +67,18 @@ def test_a_pair_of_equal_tokens_is_one_that_moved(shown: tuple[Comparison, Strea
     assert all(one.id == other.id for one, other in streams.pairs if one and other)
     lone = _texts([one for one, other in streams.pairs if one and other is None])
     assert lone == _BLOCK
+
+
+def test_a_character_of_several_tokens_is_the_first_ones() -> None:
+    made = subject(_DROPS)
+    run = replay(Plan(BATTERY[0], {}), made.author, made.encoder, 16)
+    comparison = run.comparisons[0]
+    ids = made.encoder.encode("à 漢字!")
+    after = replace(comparison.after, prompt_ids=[*comparison.before.stream_ids[:-3], *ids])
+    reuse = len(after.prompt_ids) - len(ids)
+    changed = replace(comparison, after=after, reuse=reuse)
+    streams = streams_of(changed, made.encoder)
+    shown = [*(other for _, other in streams.pairs if other), *streams.new]
+    assert [token.id for token in shown] == ids
+    assert "".join(token.text for token in shown) == "à 漢字!"
+    assert any(not token.text for token in shown)

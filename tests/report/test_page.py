@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from templatefix.findings.finding import Location
+from templatefix.findings.finding import Fix, Location
 from templatefix.findings.outcome import Report
 from templatefix.report.page.page import folder, page
 from templatefix.report.page.source import Stretch, frame
@@ -193,6 +193,14 @@ def test_the_index_leads_to_a_page_for_each_report() -> None:
     assert "TF901" in rows[2]
     for name in files.keys() - {INDEX}:
         assert INDEX in Markup(files[name]).attributes("href")
+
+
+def test_without_a_repair_the_index_names_a_kwarg_that_helps() -> None:
+    patch = finding(fix=Fix("templatefix patch t.jinja --out fixed.jinja"))
+    kwarg = finding(fix=Fix("vllm serve --default-chat-template-kwargs '{\"keep\": true}'"))
+    for findings, words in (((patch, kwarg), "--default-chat"), ((patch,), "was not tried")):
+        files = folder([full(findings=findings, repairs=())], EDITION, INDEX)
+        assert words in Markup(files[INDEX]).text
 
 
 def test_reports_of_the_same_name_have_pages_of_their_own() -> None:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from templatefix.findings.outcome import Report
 from templatefix.findings.repair import RepairReport
 from templatefix.prefix import common_prefix
-from templatefix.report.edition import Edition, gravest_first, place
+from templatefix.report.edition import Edition, gravest_first, place, short_place
 from templatefix.report.figure.layout import PARTS
 from templatefix.report.figure.reuse import bar, figure_of
 from templatefix.report.kwargs import kwargs_text
@@ -23,6 +23,7 @@ from templatefix.report.page.cost import CONTEXTS, TURNS
 from templatefix.report.page.view import VERDICTS, headline, target_view
 from templatefix.report.text import summary
 
+_PATCH = "templatefix patch"
 _USUAL_FILE = "chat_template.jinja"
 _SCRIPT = (Path(__file__).parent / "index.js").read_text(encoding="utf-8")
 
@@ -85,7 +86,7 @@ def _file_name(report: Report) -> str:
     """A name that any file system takes, and that no other report of the run has."""
     whole = f"{report.target}\0{place(report)}"
     digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:10]
-    words = re.sub(r"[^A-Za-z0-9.]+", "-", place(report)).strip("-.")[-60:].lstrip("-.")
+    words = re.sub(r"[^A-Za-z0-9.]+", "-", _model(short_place(report)))[-60:].strip("-.")
     return f"{words or 'template'}-{digest}.html"
 
 
@@ -136,8 +137,9 @@ def _repaired(repair: RepairReport) -> str:
 
 
 def _by_hand(report: Report) -> str:
-    """Where no repair was tried: the first kwarg or command that a finding names."""
+    """Where no repair was tried: a kwarg that a finding names, if one does."""
     if report.verdict != "breaks":
         return ""
     fixes = [each.fix.text for each in gravest_first(report.findings) if each.fix is not None]
-    return fixes[0] if fixes else ""
+    kwargs = [fix for fix in fixes if not fix.startswith(_PATCH)]
+    return kwargs[0] if kwargs else f"{_PATCH} was not tried" if fixes else ""

@@ -63,7 +63,7 @@ def _maybe(token: Token | None) -> Chip | None:
 
 def _chip(token: Token) -> Chip:
     text = head(visible(token.text), _LONGEST).replace(" ", "·")
-    return Chip(text or "∅", token.id, token.special)
+    return Chip(text or "⋯", token.id, token.special)
 
 
 def _says(streams: Streams) -> str:
