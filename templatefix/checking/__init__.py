@@ -7,6 +7,7 @@ from templatefix.checking.breaks import (
     classified,
     findings_of,
     stop_mismatches,
+    with_requests,
     without_parser_losses,
 )
 from templatefix.checking.limited import of_overruns
@@ -74,7 +75,7 @@ def check(
             seed=options.seed,
         )
     findings = [
-        *findings_of(breaks, notes.runs, modes, subject, policy),
+        *findings_of(breaks, notes.runs, modes, subject, policy, options),
         *searched,
         *stop_mismatches(notes.runs, subject),
         *notes.findings,
@@ -84,4 +85,5 @@ def check(
     ]
     findings += of_tree(subject, options, notes, findings)
     findings += of_overruns(overruns())
+    findings = with_requests(findings, subject.template, options)
     return report(subject, options, policy, notes, findings)

@@ -6,8 +6,8 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+from templatefix.checking.options import CheckOptions
 from templatefix.checking.subject import Subject
 from templatefix.findings.blame import Blame, Witness, blame
 from templatefix.findings.divergence import divergence_of
@@ -18,12 +18,13 @@ from templatefix.prefix import common_prefix
 from templatefix.replay.modes import Modes
 from templatefix.replay.run import Comparison, Run
 from templatefix.rules import RULES, classify
-from templatefix.source.choice import ADDITIONAL, MARKERS
 from templatefix.source.template import ChatTemplate
 from templatefix.tokens import Encoder
 
 #: What a patch repairs. Other tokens for the same text (TF105) are no template's to mend.
 _REPAIRED = frozenset({"TF101", "TF102", "TF103", "TF104", "TF106", "TF107", "TF111"})
+#: What it repairs if it is asked to, and whether nothing but failures becomes something else.
+_ON_REQUEST = {"TF201": False, "TF202": False, "TF203": True, "TF204": False, "TF205": True}
 
 #: Code, detail, and line and column of the guilty place.
 Key = tuple[str, str, tuple[int, int]]
@@ -89,7 +90,12 @@ def without_parser_losses(runs: Sequence[Run], breaks: Sequence[Break]) -> list[
 
 
 def findings_of(
-    breaks: Sequence[Break], runs: Sequence[Run], modes: Modes, subject: Subject, policy: str
+    breaks: Sequence[Break],
+    runs: Sequence[Run],
+    modes: Modes,
+    subject: Subject,
+    policy: str,
+    options: CheckOptions,
 ) -> list[Finding]:
     """One finding per divergence, for all runs that show it."""
     found: dict[Key, Finding] = {}
@@ -103,8 +109,20 @@ def findings_of(
             each = replace(each, code="TF110", detail=each.code, also=also)
         merge(found, each, policy, subject.encoder)
     return [
-        replace(finding, fix=_fix(finding, runs, modes, subject.template))
+        replace(finding, fix=_fix(finding, runs, modes, subject.template, options))
         for finding in found.values()
+    ]
+
+
+def with_requests(
+    findings: Sequence[Finding], template: ChatTemplate, options: CheckOptions
+) -> list[Finding]:
+    """The findings, with the command that repairs them where a patch has to be asked for it."""
+    return [
+        replace(each, fix=repair_command(each.code, template, options))
+        if each.code in _ON_REQUEST and template.text
+        else each
+        for each in findings
     ]
 
 
@@ -200,44 +218,43 @@ def severity_of(code: str, core: bool, policy: str) -> Severity:
     return "warning" if at_least(severity, "warning") else severity
 
 
-def _fix(finding: Finding, runs: Sequence[Run], modes: Modes, template: ChatTemplate) -> Fix | None:
-    """A kwarg that the template already has, or else the command that repairs the template."""
+def _fix(
+    finding: Finding,
+    runs: Sequence[Run],
+    modes: Modes,
+    template: ChatTemplate,
+    options: CheckOptions,
+) -> Fix | None:
+    """A kwarg that the template already has, or else the command that repairs the template.
+
+    That is for what breaks in a core run: of the others a patch promises nothing.
+    """
     fix = _kwarg_fix(finding, runs, modes)
-    if fix is None and template.text:
-        fix = _patch_fix(finding, runs, template)
-    return fix
-
-
-def _patch_fix(finding: Finding, runs: Sequence[Run], template: ChatTemplate) -> Fix | None:
-    """The repair of what breaks in a core run: of the others it promises nothing."""
     core = {run.plan.id for run in runs if run.plan.core}
-    if core.isdisjoint(finding.run_ids):
-        return None
-    return repair_command(finding.code, template)
+    if fix is not None or core.isdisjoint(finding.run_ids) or not template.text:
+        return fix
+    return repair_command(finding.code, template, options)
 
 
-def repair_command(code: str, template: ChatTemplate) -> Fix | None:
+def repair_command(code: str, template: ChatTemplate, options: CheckOptions) -> Fix | None:
     """The command that repairs what a code stands for; None where a patch mends no such thing."""
-    if code not in _REPAIRED:
-        return None
-    words = ["templatefix", "patch", _alone(template)]
-    if template.name is not None:
-        words += ["--template-name", template.name]
-    command = shlex.join([*words, "--out", "fixed.jinja"])
+    words = [*(template.arguments or (template.target,)), "--out", "fixed.jinja"]
+    if options.kwargs is not None:
+        words += ["--kwargs", json.dumps(dict(options.kwargs), ensure_ascii=False)]
+    if options.reasoning_parser is not None:
+        words += ["--reasoning-parser", options.reasoning_parser]
+    if options.tool_call_parser is not None:
+        words += ["--tool-call-parser", options.tool_call_parser]
+    safe = True
     if code == "TF102":
-        return Fix(f"{command} --policy keep-reasoning", safe=False)
-    return Fix(command)
-
-
-def _alone(template: ChatTemplate) -> str:
-    """A target that stands for this template: not the folder that it was found in among others."""
-    path, folder = template.path, Path(template.target)
-    if path is None or not folder.is_dir():
-        return template.target
-    if template.name is None and path.name not in MARKERS:
-        return str(path)
-    model = path.parent.parent if path.parent.name == ADDITIONAL else path.parent
-    return template.target if model == folder else str(model)
+        words += ["--policy", "keep-reasoning"]
+        safe = False
+    elif code in _ON_REQUEST:
+        words += ["--fix", code]
+        safe = _ON_REQUEST[code]
+    elif code not in _REPAIRED:
+        return None
+    return Fix(shlex.join(["templatefix", "patch", *words]), safe)
 
 
 def _kwarg_fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -112,7 +113,7 @@ def _directory(target: str, options: SourceOptions) -> Iterator[ChatTemplate | T
                 templates, surroundings = file_templates(found.path, path, empty_allowed=True)
             if templates:
                 found_any = True
-                yield from _chosen(templates, surroundings, target, options)
+                yield from _chosen(templates, surroundings, target, options, path)
         except TargetError as error:
             found_any = True
             yield error
@@ -125,8 +126,13 @@ def _chosen(
     surroundings: Surroundings,
     target: str,
     options: SourceOptions,
+    argument: str | None = None,
 ) -> list[ChatTemplate]:
-    """The templates that the options ask for, with all that belongs to them."""
+    """The templates that the options ask for, with all that belongs to them.
+
+    ``argument`` is what names them on a command line, where that is not the target: one of those
+    that a search has found.
+    """
     if options.chat_template:
         templates = override_template(options.chat_template)
     if options.tokenizer:
@@ -135,6 +141,7 @@ def _chosen(
         templates = [StoredTemplate("", None, target, None, "none")]
     if not templates:
         raise NoTemplate(target, "holds no chat template", _NO_TEMPLATE_HINT)
+    several = len(templates) > 1
     return [
         ChatTemplate(
             target=target,
@@ -149,9 +156,27 @@ def _chosen(
             format=each.format,
             config=surroundings.config,
             files=surroundings.files,
+            arguments=_arguments(
+                target if argument is None else argument,
+                replace(options, template_name=each.name or DEFAULT if several else None),
+            ),
         )
         for each in _named(templates, target, options.template_name)
     ]
+
+
+def _arguments(argument: str, options: SourceOptions) -> tuple[str, ...]:
+    """The words of a command line that name a target and what was given in place of its own."""
+    named = {
+        "--revision": options.revision,
+        "--tokenizer": options.tokenizer,
+        "--chat-template": options.chat_template,
+        "--template-name": options.template_name,
+    }
+    words = [argument]
+    for option, value in named.items():
+        words += [option, value] if value else []
+    return tuple(words)
 
 
 def _named(

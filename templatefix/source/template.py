@@ -32,7 +32,8 @@ class ChatTemplate:
     than the common prefix. ``format`` is how the template was stored: ``jinja``,
     ``tokenizer-config``, ``chat-template-json`` or ``gguf``; ``none`` where a model has no template
     and the text is empty. ``config`` is the model's ``config.json`` and ``files`` the names of its
-    files, where they are known.
+    files, where they are known. ``arguments`` are the words of a command line that mean this
+    template and no other, with the same tokenizer.
     """
 
     target: str
@@ -47,3 +48,4 @@ class ChatTemplate:
     format: str = "jinja"
     config: Mapping[str, Any] = field(default_factory=dict)
     files: frozenset[str] = frozenset()
+    arguments: tuple[str, ...] = ()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
+
 import pytest
 
-from templatefix.checking import CheckOptions
-from templatefix.checking.breaks import severity_of
+from templatefix.checking import CheckOptions, check
+from templatefix.checking.breaks import repair_command, severity_of
 from templatefix.errors import TargetError
 from templatefix.findings.finding import Fix
 from templatefix.findings.outcome import Report
+from templatefix.patching.fixes import FIXERS
 from templatefix.policy import HEADER
 from templatefix.rules import RULES
-from tests.subjects import APPENDS, APPENDS_ALL, STOP, branches, by_code, report
+from tests.subjects import APPENDS, APPENDS_ALL, STOP, branches, by_code, report, template
 
 _HEADER = "{{- '<|im_start|>assistant\\n' }}"
 _CONTENT = "{{- message.content + '<|im_end|>\\n' }}"
@@ -143,6 +147,41 @@ def test_the_fix_of_what_no_kwarg_repairs_is_a_patch() -> None:
     block = "{{- '<think>\\n\\n</think>\\n\\n' }}"
     fix = by_code(report(branches(_HEADER + _CONTENT, prompt=block)))["TF101"].fix
     assert fix == Fix("templatefix patch t --out fixed.jinja")
+
+
+def test_a_fix_repeats_what_was_given() -> None:
+    body = _KEPT.replace(" or keep", "")
+    shown = replace(
+        template(branches(_HEADER + body + _CONTENT)),
+        arguments=("a model", "--tokenizer", "o/m", "--template-name", "tool_use"),
+    )
+    asked = CheckOptions(kwargs={}, reasoning_parser="qwen3", tool_call_parser="hermes")
+    fix = by_code(check(shown, asked))["TF102"].fix
+    assert fix is not None
+    assert shlex.split(fix.text) == [
+        *("templatefix", "patch", "a model"),
+        *("--tokenizer", "o/m", "--template-name", "tool_use", "--out", "fixed.jinja"),
+        *("--kwargs", "{}", "--reasoning-parser", "qwen3", "--tool-call-parser", "hermes"),
+        *("--policy", "keep-reasoning"),
+    ]
+
+
+def test_what_a_patch_repairs_on_request_is_asked_for() -> None:
+    text = APPENDS.replace("message.content", "message.content.nothing.at.all")
+    fix = by_code(report(text))["TF203"].fix
+    assert fix == Fix("templatefix patch t --out fixed.jinja --fix TF203")
+    tokens = {**STOP, "bos_token": "<|endoftext|>"}
+    twice = report("{{- bos_token + bos_token }}" + APPENDS, special_tokens=tokens)
+    assert by_code(twice)["TF201"].fix == Fix(
+        "templatefix patch t --out fixed.jinja --fix TF201", safe=False
+    )
+
+
+def test_every_code_with_a_repair_on_request_says_how_to_ask() -> None:
+    asked = {code for code in RULES if repair_command(code, template(APPENDS), CheckOptions())}
+    assert set(FIXERS) == {code for code in asked if code.startswith("TF2")}
+    assert "TF206" not in asked
+    assert "TF105" not in asked
 
 
 def test_no_patch_is_offered_for_what_only_an_edge_run_shows() -> None:

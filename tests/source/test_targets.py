@@ -161,6 +161,23 @@ def test_overrides_replace_the_template_and_the_tokenizer(tmp_path: Path) -> Non
     assert by_file[0].tokenizer.json_path == other / "tokenizer.json"
 
 
+def test_the_arguments_of_a_template_mean_it_alone(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    write(model / "chat_template.jinja", "D")
+    write(model / "additional_chat_templates" / "tool_use.jinja", "T")
+    write(model / "tokenizer.json", {"version": "1.0"})
+    lone = str(write(tmp_path / "lone.jinja", "L"))
+    found = load(str(tmp_path), SourceOptions(tokenizer=str(model), revision="main"))
+    more = ("--revision", "main", "--tokenizer", str(model))
+    assert [each.arguments for each in found] == [
+        (lone, *more),
+        (str(model), *more, "--template-name", "default"),
+        (str(model), *more, "--template-name", "tool_use"),
+    ]
+    (given,) = load(str(model), SourceOptions(chat_template=lone))
+    assert given.arguments == (str(model), "--chat-template", lone)
+
+
 def test_an_override_that_is_not_there_is_named(tmp_path: Path) -> None:
     file = write(tmp_path / "mine.jinja", "{{ messages }}")
     for options, named in (

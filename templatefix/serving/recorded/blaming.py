@@ -15,6 +15,7 @@ from templatefix.checking.breaks import (
     repair_command,
     witness_of,
 )
+from templatefix.checking.options import CheckOptions
 from templatefix.checking.subject import Subject
 from templatefix.findings.blame import Blame, blame
 from templatefix.findings.finding import Finding, Location
@@ -34,8 +35,9 @@ _FAULTS = 20
 class Blamer:
     """The findings of a recording so far: their number is bounded by the template's places."""
 
-    def __init__(self, subject: Subject, policy: str) -> None:
+    def __init__(self, subject: Subject, options: CheckOptions, policy: str) -> None:
         self._subject = subject
+        self._options = options
         self._policy = policy
         self._witness = witness_of(subject)
         self._blamed: dict[str, Blame] = {}
@@ -74,7 +76,7 @@ class Blamer:
                 lost_tokens=0,
                 lost_here=share.tokens,
                 requests=0,
-                fix=repair_command(share.what, self._subject.template),
+                fix=repair_command(share.what, self._subject.template, self._options),
             )
         known = self._found[key]
         self._found[key] = replace(

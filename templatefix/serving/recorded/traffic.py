@@ -78,7 +78,7 @@ class _Walk:
         self._tag = _closing_tag(subject)
         self._open = OpenRequests(self._tag)
         self._pricer = Pricer(subject, options.block_size, self._tag)
-        self._blamer = Blamer(subject, policy)
+        self._blamer = Blamer(subject, options, policy)
         self._count: Counter[str] = Counter()
         self._known: Counter[str] = Counter()
         self._losses: dict[tuple[Owner, str, int | None, int | None], TrafficLoss] = {}
