@@ -142,3 +142,10 @@ def test_nothing_is_concluded_from_turns_that_differ() -> None:
     assert told is not None
     assert told.growth == "mixed"
     assert told.tokens(8000, 8) is None
+
+
+def test_a_heading_is_no_wider_than_its_panel() -> None:
+    runs = tuple(run(str(n), kwargs={"a_long_kwarg": "x" * 30, "n": n}) for n in range(3))
+    (drawing,) = drawings(figure_of(report(runs=runs), "t"))
+    assert drawing.subtitle.startswith('a_long_kwarg="xxx')
+    assert len(drawing.subtitle) <= 48

@@ -11,6 +11,7 @@ from typing import Literal
 
 from templatefix.findings.run_outcome import TurnRow
 from templatefix.report.figure.reuse import Figure, Panel, bar
+from templatefix.report.visible import head, visible
 
 Part = Literal["reused", "again", "new"]
 PARTS: tuple[tuple[Part, str], ...] = (
@@ -25,6 +26,8 @@ _TOP, _BAR, _BETWEEN, _APART, _BOTTOM = 44, 15, 2, 12, 30
 #: A number of so many digits fits into a segment of this width.
 _DIGIT, _MARGIN = 7, 4
 _TICKS = (1, 2, 5)
+#: Letters of a heading that fit into a panel.
+_HEADING = 48
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def _drawing(panel: Panel, longest: int) -> Drawing:
     baseline = y - _APART + 4
     return Drawing(
         panel.scenario,
-        "; ".join(panel.modes),
+        head(visible("; ".join(panel.modes)), _HEADING),
         _says(panel),
         tuple(rows),
         tuple((round(_LEFT + tick * scale, 1), tick) for tick in _ticks(longest)),
