@@ -101,11 +101,12 @@ def test_what_loses_nothing_has_no_bars_in_the_terminal() -> None:
     assert not figure_of(unreadable(), "t").panels
 
 
-def test_a_png_is_drawn_with_matplotlib() -> None:
+def test_a_png_is_drawn_with_matplotlib(recwarn: pytest.WarningsRecorder) -> None:
     pytest.importorskip("matplotlib")
     from templatefix.report.figure.png import png
 
-    assert png(figure_of(full(), "$x_1$ <&>")).startswith(b"\x89PNG\r\n")
+    assert png(figure_of(full(), "$x_1$ <&> 漢")).startswith(b"\x89PNG\r\n")
+    assert not [each for each in recwarn if "Glyph" in str(each.message)]
 
 
 def test_the_cost_of_a_lost_answer_does_not_grow_with_the_turns() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from io import BytesIO
 
 from matplotlib.axes import Axes
@@ -43,7 +44,10 @@ def png(figure: Figure) -> bytes:
         list(named.values()), list(named), loc="outside lower center", ncols=3, fontsize=8
     )
     picture = BytesIO()
-    canvas.savefig(picture, format="png")
+    with warnings.catch_warnings():
+        # A letter that the font lacks is drawn as a box: that is said by the box.
+        warnings.filterwarnings("ignore", "Glyph")
+        canvas.savefig(picture, format="png")
     return picture.getvalue()
 
 
