@@ -19,17 +19,20 @@ PINNED = (
     "the original moves what comes before the conversation with the last user message; the "
     "candidate leaves it where the first prompt had it"
 )
+MOVED = (
+    "the original prints the text of an answer behind the messages that follow it; the candidate "
+    "leaves it where the model wrote it"
+)
 
 
 def check(exam: Exam) -> ClauseResult:
-    """Every walk; the notes say whether a head that moved was pinned."""
+    """Every walk; the notes say what the original moves, and the candidate leaves in its place."""
     tried = 0
     notes: dict[str, None] = {}
     for walk in exam.walks:
         tried += 1
-        message, pinned = _judge(exam, walk)
-        if pinned:
-            notes[PINNED] = None
+        message, kept = _judge(exam, walk)
+        notes.update(kept)
         if message is not None:
             violation = Violation("C3", message, replayed(walk.after))
             return ClauseResult("C3", False, tried, violation, tuple(notes))
@@ -41,32 +44,34 @@ def judge(exam: Exam, walk: Walk) -> str | None:
     return _judge(exam, walk)[0]
 
 
-def _judge(exam: Exam, walk: Walk) -> tuple[str | None, bool]:
-    """The fault of a walk, and whether a head that moved was pinned on the way."""
+def _judge(exam: Exam, walk: Walk) -> tuple[str | None, dict[str, None]]:
+    """The fault of a walk, and notes on what was left in its place on the way."""
     tools = walk.before.tools
     first = walk.before.requests[0]
     head = first.prompt[: exam.frame_end(first, tools, exam.original)]
     frames: list[str] = []
-    pinned = False
+    kept: dict[str, None] = {}
     for number, (before, after) in enumerate(walk.steps, start=1):
         # What the original itself moves is for C2 to judge, where it is in scope.
         changed = _missing(frames, after.prompt) - _missing(frames, before.prompt)
         if changed:
             words = f"no longer has {frames[min(changed)][-60:]!r}"
-            return f"request {number} of {walk.plan.id} {words}", pinned
+            return f"request {number} of {walk.plan.id} {words}", kept
         start = _start(walk, walk.after.comparisons[number - 2]) if frames else 0
-        new = after.prompt[start:]
-        if frames and not before.prompt.endswith(new):
+        end = max(start, exam.frame_end(after, tools, exam.server))
+        new, frame, tail = after.prompt[start:], after.prompt[start:end], after.prompt[end:]
+        if frames and _moves_answer(walk.after.comparisons[number - 2], before.prompt, frame, tail):
+            kept[MOVED] = None
+        elif frames and not before.prompt.endswith(new):
             if before.prompt.startswith(head):
                 words = _otherwise(before.prompt, new)
-                return f"request {number} of {walk.plan.id} is framed otherwise: {words}", pinned
+                return f"request {number} of {walk.plan.id} is framed otherwise: {words}", kept
             lost = _unprinted(_news(walk.after.comparisons[number - 2]), before.prompt, new)
             if lost is not None:
-                return f"request {number} of {walk.plan.id} lacks {lost!r} of the head", pinned
-            pinned = True
-        end = max(start, exam.frame_end(after, tools, exam.server))
-        frames.append(after.prompt[start:end])
-    return None, pinned
+                return f"request {number} of {walk.plan.id} lacks {lost!r} of the head", kept
+            kept[PINNED] = None
+        frames.append(frame)
+    return None, kept
 
 
 def _missing(frames: Sequence[str], prompt: str) -> set[int]:
@@ -104,6 +109,14 @@ def _start(walk: Walk, comparison: Comparison) -> int:
 
 def _otherwise(original: str, new: str) -> str:
     return difference(original[max(0, len(original) - len(new)) :], new)
+
+
+def _moves_answer(comparison: Comparison, original: str, frame: str, tail: str) -> bool:
+    """Whether the original prints the text of the answer before between a frame and its tail."""
+    answer = comparison.before.answer
+    text = answer.content.strip() if answer is not None and answer.content else ""
+    _, found, rest = original.removesuffix(tail).rpartition(frame)
+    return bool(text and found) and text in rest and original.endswith(tail)
 
 
 def _news(comparison: Comparison) -> Sequence[Message]:
