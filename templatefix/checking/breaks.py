@@ -13,6 +13,7 @@ from templatefix.findings.blame import Blame, Witness, blame
 from templatefix.findings.divergence import divergence_of
 from templatefix.findings.evidence import gather
 from templatefix.findings.finding import Finding, Fix, Severity, at_least
+from templatefix.findings.repair import written_to
 from templatefix.findings.streams import streams_of
 from templatefix.prefix import common_prefix
 from templatefix.replay.modes import Modes
@@ -238,7 +239,8 @@ def _fix(
 
 def repair_command(code: str, template: ChatTemplate, options: CheckOptions) -> Fix | None:
     """The command that repairs what a code stands for; None where a patch mends no such thing."""
-    words = [*(template.arguments or (template.target,)), "--out", "fixed.jinja"]
+    target = template.arguments or (template.target,)
+    words = [*target, *written_to(target[0])]
     if options.kwargs is not None:
         words += ["--kwargs", json.dumps(dict(options.kwargs), ensure_ascii=False)]
     if options.reasoning_parser is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,6 +12,19 @@ from templatefix.findings.run_outcome import RunOutcome
 
 #: ``unchanged``: nothing breaks within the policy's scope; ``failed``: no candidate was good.
 RepairStatus = Literal["unchanged", "patched", "failed"]
+
+#: Where the commands that we suggest write a repaired template.
+_SUGGESTED = "fixed.jinja"
+
+
+def written_to(read: str) -> tuple[str, ...]:
+    """How a suggested command names its output, when it reads the template ``read``.
+
+    >>> written_to("model"), written_to("./fixed.jinja")
+    (('--out', 'fixed.jinja'), ('--out', 'fixed.jinja', '--force'))
+    """
+    again = ("--force",) if os.path.normpath(read) == _SUGGESTED else ()
+    return ("--out", _SUGGESTED, *again)
 
 
 @dataclass(frozen=True)

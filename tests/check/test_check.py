@@ -149,6 +149,12 @@ def test_the_fix_of_what_no_kwarg_repairs_is_a_patch() -> None:
     assert fix == Fix("templatefix patch t --out fixed.jinja")
 
 
+def test_a_suggested_patch_of_what_it_would_write_is_told_to_replace_it() -> None:
+    asked = replace(template(DROPS), target="fixed.jinja")
+    fix = repair_command("TF101", asked, CheckOptions())
+    assert fix == Fix("templatefix patch fixed.jinja --out fixed.jinja --force")
+
+
 def test_a_fix_repeats_what_was_given() -> None:
     body = _KEPT.replace(" or keep", "")
     shown = replace(

@@ -43,7 +43,9 @@ def hub() -> dict[str, Repository]:
 
 def fill(folder: Path) -> Path:
     """Make everything that commands of a page read."""
-    for place in (folder / name for name in ("my-model", "models/one", "Qwen3-8B")):
+    for place in (
+        folder / name for name in ("my-model", "models/one", "Qwen3-8B", "templatefix/example")
+    ):
         place.mkdir(parents=True)
         for name, content in files().items():
             (place / name).write_bytes(content)
@@ -52,8 +54,6 @@ def fill(folder: Path) -> Path:
     write_gguf(folder / "model.gguf", TEMPLATE)
     # What is found beyond the battery is not shown, and takes most of the time.
     (folder / "templatefix.toml").write_text("search = false\nrecover = false\n", "utf-8")
-    example = folder / "templatefix" / "example"
-    shutil.copytree(EXAMPLE, example)
     conversation = json.dumps({"messages": _FOLLOW_UP})
     (folder / "conversation.json").write_text(conversation, "utf-8")
     requests = ({"messages": [_ASKED]}, {"messages": _FOLLOW_UP})
