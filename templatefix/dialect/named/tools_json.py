@@ -75,7 +75,9 @@ def read_granite4(text: str, tools: Tools, *, streaming: bool, tags_are_text: bo
                 )
     except (ValueError, KeyError, TypeError):
         return text, (), False
-    return "".join(content) or None, tuple(calls), bool(calls)
+    if not calls:
+        return text, (), False
+    return "".join(content) or None, tuple(calls), True
 
 
 def read_llama3(text: str, tools: Tools, *, streaming: bool, tags_are_text: bool) -> Reading:
