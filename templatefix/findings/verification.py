@@ -19,6 +19,9 @@ Rendered = Literal["served", "candidate"]
 #: hides what is lost within one block.
 Evidence = Literal["ids", "lengths", "text", "blocks"]
 
+#: Whose doing it can be, beside the template's.
+Owner = Literal["client", "length", "parser"]
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -45,8 +48,9 @@ class LiveTurn:
     ``reuse``, ``ideal`` and ``predicted`` are None in the first turn, which has no stream before
     it. ``cached`` is what the server found: ``local`` in its own cache, ``external`` in a store.
     ``preserving`` says whether this prompt continues the stream before it, ``lost_to`` whose doing
-    it is if that does not count: the ``client`` dropped reasoning, or the answer before was cut by
-    ``length``. ``prompt_only`` is the prediction for a store that keeps prompts and not answers.
+    it is if that does not count: the ``client`` dropped reasoning, the answer before was cut by
+    ``length``, or the server's ``parser`` left whitespace before a call in the content.
+    ``prompt_only`` is the prediction for a store that keeps prompts and not answers.
     """
 
     turn: int
@@ -61,7 +65,7 @@ class LiveTurn:
     external: int | None = None
     preserving: bool | None = None
     evidence: Evidence | None = None
-    lost_to: Literal["client", "length"] | None = None
+    lost_to: Owner | None = None
     divergence: Divergence | None = None
     finish: str | None = None
 

@@ -1,4 +1,4 @@
-"""The JSON report of a live verification, version 1. Keys may be added within a version."""
+"""The JSON report of a live verification, version 1: ``verify_schema.json`` describes it."""
 
 from __future__ import annotations
 

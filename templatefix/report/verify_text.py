@@ -98,7 +98,7 @@ def _divergences(run: LiveRun) -> list[str]:
             "",
             *_wrapped(
                 f"turn {turn.turn}: the prompt leaves the stream of turn {before.turn} at token "
-                f"{at} of {before.stream}{_whose(turn)}"
+                f"{at} of {before.stream}{_WHOSE[turn.lost_to]}"
             ),
             "",
             *(f"    {line.text}" for line in divergence_lines(turn.divergence, WIDTH - 4)),
@@ -108,21 +108,25 @@ def _divergences(run: LiveRun) -> list[str]:
     return lines
 
 
-def _whose(turn: LiveTurn) -> str:
-    if turn.lost_to == "client":
-        return ", since the client dropped its reasoning"
-    return ", which was cut by its length" if turn.lost_to == "length" else ""
+_WHOSE = {
+    None: "",
+    "client": ", since the client dropped its reasoning",
+    "length": ", which was cut by its length",
+    "parser": ", since the server's parser left the whitespace before the call in the content and "
+    "the template prints its own after it",
+}
+_EXCUSES = {
+    "client": "the client dropped the reasoning of each answer",
+    "length": "each answer was cut by --max-tokens",
+    "parser": "the server's parser left the whitespace before each call in the content",
+}
 
 
 def _verdict(run: LiveRun) -> str:
     counted = [turn for turn in run.turns[1:] if turn.lost_to is None]
     if not counted:
         excused = {turn.lost_to for turn in run.turns[1:]}
-        why = {
-            "client": "the client dropped the reasoning of each answer",
-            "length": "each answer was cut by --max-tokens",
-        }
-        said = " or ".join(why[each] for each in ("client", "length") if each in excused)
+        said = " or ".join(why for owner, why in _EXCUSES.items() if owner in excused)
         return f"no verdict: {said}" if said else "no verdict: there is no second turn"
     leaving = [turn for turn in counted if turn.preserving is False]
     if leaving:

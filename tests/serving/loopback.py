@@ -51,6 +51,10 @@ PRESERVING = """\
     {%- endif %}
 {%- endif %}
 """
+#: The same, but that content beside calls is followed by a newline of the template's own.
+SEPARATING = PRESERVING.replace(
+    "{%- for call in", "{{- '\\n' if message.content and message.tool_calls }}{%- for call in"
+)
 _THOUGHTS = "The clerk looks that up, thinks about it for a while, and is then certain. "
 _WORDS = "There is a train, and the weather will be fine enough for a walk along the river. "
 
@@ -79,6 +83,8 @@ class Manners:
     no_salt: bool = False
     strict: bool = False
     caching: bool = True
+    #: The parser leaves the whitespace before a call in the content, as some do in streams.
+    leaves_gap: bool = False
     fault: str = ""
     at: int = 1
     #: Requests of other clients that move the counters with each of ours.
@@ -166,6 +172,8 @@ class Loopback:
             message["reasoning"] = reasoning
             if message["content"] is not None:
                 message["content"] = "\n\n" + content
+            elif self.manners.leaves_gap:
+                message["content"] = "\n\n"
             text = f"<think>{reasoning}</think>\n\n{text}"
         return text + "<|im_end|>", message
 

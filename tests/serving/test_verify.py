@@ -14,7 +14,7 @@ from templatefix.report.verify_json import verify_json
 from templatefix.report.verify_text import verify_text
 from templatefix.serving.live import VerifyOptions, verify
 from tests.example import EXAMPLE
-from tests.serving.loopback import PRESERVING, SERVED, Manners, serving
+from tests.serving.loopback import PRESERVING, SEPARATING, SERVED, Manners, serving
 
 THINKING_OFF = {"enable_thinking": False}
 
@@ -82,6 +82,52 @@ def test_tools_are_called_and_answered() -> None:
     calls = last["messages"][2]["tool_calls"]
     assert last["messages"][3]["tool_call_id"] == calls[0]["id"]
     assert last["tools"]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_whitespace_that_the_parser_leaves_before_a_call_is_not_the_templates_loss(
+    streaming: bool,
+) -> None:
+    left = Manners(template=SEPARATING, leaves_gap=True)
+    verification = verified(left, streaming=streaming, tools=True, turns=5)
+    run = only(verification)
+    assert [turn.lost_to for turn in run.turns] == [None, "parser", None, "parser", None]
+    assert [turn.preserving for turn in run.turns[1:]] == [False, True, False, True]
+    assert run.preserving is True
+    assert run.agrees is True
+    assert "the server's parser left the whitespace" in " ".join(verify_text(verification).split())
+
+
+@pytest.mark.parametrize(
+    ("template", "leaves_gap"),
+    [
+        (SEPARATING, False),  # nothing is left: the template prints what was written
+        (PRESERVING, True),  # what is left stands once
+    ],
+)
+def test_a_template_that_prints_whitespace_once_loses_nothing(
+    template: str, leaves_gap: bool
+) -> None:
+    run = only(verified(Manners(template=template, leaves_gap=leaves_gap), tools=True, turns=5))
+    assert {turn.lost_to for turn in run.turns} == {None}
+    assert [turn.preserving for turn in run.turns[1:]] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("'<think>' + message.reasoning", "'<think>' + message.reasoning|trim"),
+        ("call.function.arguments +", "call.function.arguments|upper +"),
+    ],
+)
+def test_what_else_differs_in_a_turn_with_a_call_is_the_templates_loss(
+    written: str, printed: str
+) -> None:
+    changed = Manners(template=SEPARATING.replace(written, printed), leaves_gap=True)
+    assert changed.template != SEPARATING
+    run = only(verified(changed, tools=True, turns=3))
+    assert {turn.lost_to for turn in run.turns} == {None}
+    assert run.turns[1].preserving is False
 
 
 def test_a_client_that_drops_reasoning_makes_no_verdict_but_is_predicted() -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from templatefix.chat.conversation import Message
-from templatefix.findings.verification import LiveRun, LiveTurn, Rendered
+from templatefix.findings.verification import LiveRun, LiveTurn, Owner, Rendered
 from templatefix.replay.accounting import ideal_tokens
 from templatefix.serving.live.counters import Counters, Movement, movement
 from templatefix.serving.live.judge import (
     Held,
     Prompt,
     divergence_of,
+    lost_to_the_parser,
     predicted,
     predicted_of_prompts,
     reuse_of,
@@ -175,7 +176,7 @@ class Conversation:
                 "prompt_only": prompts,
                 "preserving": preserving,
                 "evidence": evidence,
-                "lost_to": self._lost_to(self._reply),
+                "lost_to": self._lost_to(self._reply, before, prompt),
                 "divergence": divergence_of(before, prompt, server.text),
             }
         return LiveTurn(turn, reply.prompt, reply.completion, finish=reply.finish, **judged)
@@ -203,11 +204,14 @@ class Conversation:
         held = Held(known, reply.prompt, reply.prompt + reply.completion)
         return Prompt(ids, reply.prompt), held
 
-    def _lost_to(self, before: Reply) -> str | None:
-        """Whose doing it is, whatever the template, if this prompt does not continue that one."""
-        if self._manner.client != "faithful" and any(before.message.get(k) for k in _REASONING):
+    def _lost_to(self, reply: Reply, before: Held, prompt: Prompt) -> Owner | None:
+        """Whose doing it is, and not the template's, if this prompt does not continue that one."""
+        if self._manner.client != "faithful" and any(reply.message.get(k) for k in _REASONING):
             return "client"
-        return "length" if before.finish == "length" else None
+        if reply.finish == "length":
+            return "length"
+        text = self._server.text
+        return "parser" if lost_to_the_parser(before, prompt, reply.message, text) else None
 
     def _moved(
         self, turn: int, reply: Reply, before: Counters | None, after: Counters | None

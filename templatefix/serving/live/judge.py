@@ -100,6 +100,29 @@ def verdict(
     return (None, None) if reached is None else (reached, "blocks")
 
 
+def lost_to_the_parser(held: Held, prompt: Prompt, answer: Mapping[str, Any], texts: Texts) -> bool:
+    """Whether a prompt only leaves the stream because whitespace before a call stands in it twice.
+
+    Some parsers leave that whitespace in the content, some only do when they stream; a template
+    that prints whitespace of its own between content and a call then prints both.
+    """
+    content = answer.get("content")
+    left = isinstance(content, str) and content != content.rstrip()
+    if not (left and answer.get("tool_calls")) or prompt.ids is None or not held.whole:
+        return False
+    at = common_prefix(held.ids, prompt.ids)
+    if not held.prompt <= at < held.length - 1:
+        return False
+    written, printed = texts(held.ids[at:-1]), texts(prompt.ids[at:])
+    if written is None or printed is None:
+        return False
+    calls = written.lstrip()
+    if any(part in calls for part in _parts(answer)):
+        return False  # it leaves it before the calls begin
+    own = len(printed) - len(printed.lstrip())
+    return own > len(written) - len(calls) and printed.lstrip().startswith(calls)
+
+
 def _parts(answer: Mapping[str, Any]) -> list[str]:
     """The texts of an answer without the whitespace that parsers and templates shift about."""
     texts = (answer.get("reasoning"), answer.get("reasoning_content"), answer.get("content"))
