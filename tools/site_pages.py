@@ -32,10 +32,14 @@ MOVED = {
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
     "templatefix/report/schema.json": "schema.json",
+    "templatefix/report/verify_schema.json": "verify_schema.json",
     "action.yml": "action.yml",
 }
-#: Where docs/json.md gets its tables.
-TABLES = "<!-- tables of the schema -->\n"
+#: Where docs/json.md gets its tables, and what from.
+TABLES = {
+    "<!-- tables of the schema -->\n": "templatefix/report/schema.json",
+    "<!-- tables of the schema of verify -->\n": "templatefix/report/verify_schema.json",
+}
 _LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)([^)\s]*)\)")
 _CODE = re.compile(r"```.*?^```|`[^`\n]*`|\[[^\]]*\]|\b(TF\d{3})\b", re.DOTALL | re.MULTILINE)
 _ROLE = re.compile(r":(?:func|class|mod|attr):(?=<code>)")
@@ -59,8 +63,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     here = page.file.src_uri
     if here == "json.md":
-        schema = json.loads((ROOT / "templatefix/report/schema.json").read_text("utf-8"))
-        markdown = markdown.replace(TABLES, "\n".join(schema_tables(schema)))
+        for place, source in TABLES.items():
+            schema = json.loads((ROOT / source).read_text("utf-8"))
+            markdown = markdown.replace(place, "\n".join(schema_tables(schema)))
     source = next((source for source, name in MOVED.items() if name == here), f"docs/{here}")
     if not here.startswith("rules/"):
         markdown = _LINK.sub(lambda link: _on_site(link, source, here), markdown)

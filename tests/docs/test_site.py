@@ -49,6 +49,7 @@ def test_the_command_line_the_library_and_the_schema_are_there(site: Path) -> No
     assert ":func:" not in library
     schema = (site / "json.html").read_text("utf-8")
     assert "<code>hit_tokens</code>" in schema
+    assert "<code>predicted_of_prompts_alone</code>" in schema
     assert (site / "schema.json").read_bytes() == (
         ROOT / "templatefix" / "report" / "schema.json"
     ).read_bytes()
