@@ -304,6 +304,12 @@ def test_a_patch_that_shows_empty_blocks_to_dropping_clients_breaks_c8() -> None
     )
 
 
+def test_a_patch_that_brings_back_what_the_original_drops_breaks_c8() -> None:
+    proof = judged(repaired("keep-reasoning"), "lossless")
+    assert broken(proof) == ["C8"]
+    assert "reasoning that the original leaves out" in proof.violations[0].message
+
+
 def test_content_that_is_repaired_may_show_to_dropping_clients() -> None:
     """C8 is about reasoning: a client that drops it profits from the rest of a repair."""
     trimming = changed(

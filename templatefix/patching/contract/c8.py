@@ -1,4 +1,8 @@
-"""C8: under ``lossless``, a client that drops reasoning sees what it saw before where it thinks."""
+"""C8: under ``lossless`` nobody is shown reasoning that the original leaves out.
+
+A client that drops reasoning sees in thinking modes exactly what it saw before. One that replays it
+finds it printed only where the original prints it.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,10 @@ from templatefix.replay.run import Request
 
 
 def check(exam: Exam) -> ClauseResult:
-    """Every conversation of such a client, of which the reasoning was generated."""
+    """Every conversation of either client."""
     tried = 0
-    for walk in exam.edge_walks:
-        tried += walk.plan.client != "faithful"
+    for walk in exam.walks:
+        tried += 1
         message = judge(exam, walk)
         if message is not None:
             return ClauseResult("C8", False, tried, Violation("C8", message, replayed(walk.after)))
@@ -22,9 +26,11 @@ def check(exam: Exam) -> ClauseResult:
 
 
 def judge(exam: Exam, walk: Walk) -> str | None:
-    """What a client that drops reasoning newly sees; never anything under another policy."""
-    if exam.bench.policy != "lossless" or walk.plan.client != "reasoning-dropping":
+    """What a client newly sees; never anything under another policy."""
+    if exam.bench.policy != "lossless":
         return None
+    if walk.plan.client == "faithful":
+        return _brought_back(walk)
     for number, (before, after) in enumerate(walk.steps, start=1):
         if before.prompt != after.prompt and not _repaired(exam, walk, number):
             words = difference(before.prompt, after.prompt)
@@ -32,6 +38,18 @@ def judge(exam: Exam, walk: Walk) -> str | None:
         if not (before.answer and (before.answer.reasoning or "").strip()):
             # From here on it looks like a mode that does not think.
             return None
+    return None
+
+
+def _brought_back(walk: Walk) -> str | None:
+    """Reasoning that was replayed, and that only the candidate prints."""
+    for number, (before, after) in enumerate(walk.steps, start=1):
+        for request in walk.before.requests[: number - 1]:
+            answer = request.answer
+            reasoning = (answer.reasoning or "").strip() if answer is not None else ""
+            if reasoning in after.prompt and reasoning not in before.prompt:
+                words = f"prints reasoning that the original leaves out: {reasoning[:60]!r}"
+                return f"request {number} of {walk.plan.id} {words}"
     return None
 
 
