@@ -152,7 +152,7 @@ def test_half_a_copy_does_not_stand_in_for_a_silent_server(tmp_path: Path) -> No
     interrupted = Repository(model_files(OWN_TEMPLATE), hang="head", after=5)
     with HubServer({"org/model": interrupted}) as server:
         environment = {"HF_ENDPOINT": server.endpoint}
-        first = load_in_process("org/model", tmp_path, environment, time_limit=2.0)
+        first = load_in_process("org/model", tmp_path, environment, time_limit=4.0)
         assert "chat_template.jinja" in server.files_asked_for()
     second = load_in_process("org/model", tmp_path, environment, time_limit=2.0)
     for outcome in (first, second):
