@@ -35,8 +35,9 @@ STRANGERS = {"syntax", "render", "tokens"}
 #: ... with one exception: the branch trace (trace.py, trace_*.py) needs exact spans.
 TRACE = "templatefix.render.trace"
 
-#: Reports are made of values alone, so that no format can come to depend on how they arise.
-VALUES = {"errors", "findings", "report", "templatefix.source.template"}
+#: Reports are made of values alone, and of a comparison of two, so that no format can come to
+#: depend on how they arise.
+VALUES = {"errors", "findings", "prefix", "report", "templatefix.source.template"}
 
 
 @dataclass(frozen=True)
