@@ -24,7 +24,7 @@ from templatefix.render import SyntaxFault
 from templatefix.serving.options import ServerOptions
 from templatefix.serving.recorded.lines import Recording
 from templatefix.serving.renderers import recognise
-from templatefix.source import ChatTemplate, NoTemplate, SourceOptions, load, load_each
+from templatefix.source import ChatTemplate, NoTemplate, SourceOptions, load, load_each, load_part
 from templatefix.source.choice import MARKERS
 from templatefix.syntax import Unparsable, looks_like_chat, parse, reads_messages
 
@@ -115,10 +115,12 @@ def check_each(
     recording: Recording | None = None,
     recover: bool = True,
     server: ServerOptions | None = None,
+    part: Path | None = None,
     begun: Callable[[ChatTemplate], bool] = lambda template: True,
 ) -> Iterator[Report]:
     """The reports of :func:`check_target`, each as soon as it is made.
 
+    ``part`` is the one of a directory's ``source.parts`` that is looked into, which may have none.
     ``begun`` is told of every template before it is looked into, and may say that it is passed
     over.
     """
@@ -133,7 +135,7 @@ def check_each(
             return check_recorded(template, options, policy, recording, recover=recover)
         return _judged(template, options, policy, scenario, source, server)
 
-    for loaded in _loaded(target, source, stdin):
+    for loaded in _loaded(target, source, stdin, part):
         if isinstance(loaded, NoTemplate) and recording is None:
             loaded = _without_template(target, source) or loaded
         if isinstance(loaded, TargetError):
@@ -314,8 +316,11 @@ def _named(target: str, loaded: ChatTemplate) -> bool:
 
 
 def _loaded(
-    target: str, source: SourceOptions, stdin: IO[bytes] | None
+    target: str, source: SourceOptions, stdin: IO[bytes] | None, part: Path | None
 ) -> Iterator[ChatTemplate | TargetError]:
+    if part is not None:
+        yield from load_part(target, part, source)
+        return
     try:
         yield from load_each(target, source, stdin)
     except TargetError as error:

@@ -19,7 +19,7 @@ OWN_FILE = "templatefix.toml"
 PROJECT_FILE = "pyproject.toml"
 POLICIES = ("lossless", "keep-reasoning")
 FAIL_ON = (*reversed(SEVERITIES), "never")
-OUTPUT_FORMATS = ("text", "json", "sarif", "github", "html")
+OUTPUT_FORMATS = ("text", "json", "sarif", "github", "html", "jsonl")
 COLORS = ("auto", "always", "never")
 #: Conversations that the search tries when nobody says otherwise.
 DEFAULT_EXAMPLES = 20

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -31,6 +31,8 @@ class Repository:
     only one that may read. ``hang`` is ``"listing"``, ``"head"`` or ``"body"``: that request never
     ends. ``headers`` replace those of file answers. ``listing`` is False for a mirror that serves
     files alone. ``after`` file requests are answered well before ``headers`` and ``hang`` apply.
+    ``instead`` answers a request in its own way, or returns False; the path that it is given begins
+    with ``resolve/`` for a file.
     """
 
     files: Mapping[str, bytes]
@@ -43,6 +45,7 @@ class Repository:
     headers: Mapping[str, str] = field(default_factory=dict)
     after: int = 0
     listing: bool = True
+    instead: Callable[[BaseHTTPRequestHandler, str], bool] | None = None
 
     def at(self, revision: str) -> Mapping[str, bytes] | None:
         if revision in ("main", commit_of(self.files)):
@@ -147,6 +150,8 @@ def _serve(hub: HubServer, handler: BaseHTTPRequestHandler, path: str, token: st
         return _refuse(handler, 403 if token else 401, "GatedRepo", "Access is restricted")
     if repository.status is not None:
         return _refuse(handler, repository.status, repository.error_code, repository.error_message)
+    if repository.instead is not None and repository.instead(handler, rest):
+        return None
     if api:
         return _listing(hub, handler, match, repository, rest)
     if not rest.startswith("resolve/"):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from templatefix.limits import Limits
+from templatefix.cli.limits import limit_options, limits_of, network_option
+from templatefix.cli.manner import Manner
+from templatefix.cli.target_list import read_targets
+from templatefix.errors import TargetError
 from templatefix.serving.options import AUTO, ServerOptions
 from templatefix.settings import COLORS, FAIL_ON, OUTPUT_FORMATS, POLICIES, Settings
 
@@ -47,7 +50,8 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 @click.command(no_args_is_help=False)
-@click.argument("targets", nargs=-1, required=True, metavar="TARGETS...")
+@click.argument("targets", nargs=-1, metavar="TARGETS...")
+@click.option("--targets-from", metavar="FILE", help="More targets, one a line (- for stdin).")
 @click.option("--tokenizer", metavar="P", help="Tokenizer: a path or a hub id.")
 @click.option("--chat-template", metavar="P", help="Template file that replaces the target's own.")
 @click.option("--template-name", metavar="N", help="Check one of several named templates.")
@@ -65,6 +69,9 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--output-format", type=click.Choice(OUTPUT_FORMATS), help="Default: text.")
 @click.option("--output", metavar="FILE", help="Write the report to a file; html, to a folder.")
 @click.option("--plot", metavar="FILE", help="Draw the reuse of four turns (.svg, .png).")
+@click.option("--resume", metavar="FILE", help="Go on with a file of JSON lines; begin it.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Workers (one for each core).")
+@click.option("--executor", metavar="URL", help="Workers of a cluster: dask://HOST:PORT.")
 @click.option("--full/--no-full", help="Report the turns of every run.")
 @click.option("--strict-coverage/--no-strict-coverage", help="Exit 1 when nothing was evaluated.")
 @click.option("--select", metavar="CODES", callback=_codes, help="Report these codes only.")
@@ -83,12 +90,8 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--server-args", metavar="ARGS", help="With auto: more for vllm launch render.")
 @click.option("--server-timeout", type=click.FloatRange(0.1), metavar="S", help="Seconds a reply.")
 @click.option("--api-key", metavar="KEY", envvar="TEMPLATEFIX_API_KEY", help="The server's key.")
-@click.option(
-    "--time-limit", type=click.FloatRange(0.1), metavar="S", help="Seconds a rendering (10)."
-)
-@click.option(
-    "--memory-limit", type=click.IntRange(16), metavar="MB", help="Memory of a rendering (1024)."
-)
+@limit_options
+@network_option
 @click.option("--hook", is_flag=True, hidden=True)
 @click.pass_context
 def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> None:
@@ -108,8 +111,18 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
         in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
     }
     apart = {
-        name: given.pop(name, None) for name in ("config", "isolated", "write_baseline", "hook")
+        name: given.pop(name, None)
+        for name in ("config", "isolated", "write_baseline", "hook", "targets_from")
     }
+    listed = apart["targets_from"]
+    if listed == "-" and "-" in (*targets, given.get("conversation"), given.get("recorded")):
+        raise click.UsageError("--targets-from - leaves no standard input for anything else")
+    if listed is not None:
+        targets = (*targets, *read_targets(listed))
+        if not targets:
+            raise TargetError(listed, "names no target", "write one a line")
+    if not targets:
+        raise click.UsageError("Missing argument 'TARGETS...'.")
     # Nor may a settings file that came with a model say what its template may take.
     limits = limits_of(given.pop("time_limit", None), given.pop("memory_limit", None))
     server = _server(
@@ -136,6 +149,7 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
         expect_drawable(given["plot"])
     if apart["config"] and apart["isolated"]:
         raise click.UsageError("--config and --isolated exclude each other")
+    own = _own(given, server)
     known = session.known_codes()
     unknown = session.unknown_codes(Settings().with_given(given), known)
     if unknown:
@@ -147,20 +161,40 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
         isolated=bool(apart["isolated"]),
         known=known,
     )
+    if plan[0].settings.output_format == "jsonl" and apart["write_baseline"]:
+        raise click.UsageError("--write-baseline has no use for JSON lines: choose another format")
     baseline = apart["write_baseline"]
-    hook = bool(apart["hook"])
-    accepted = Path(baseline) if baseline else None
-    ctx.exit(session.run(plan, accepted, hook=hook, server=server, limits=limits))
-
-
-def limits_of(seconds: float | None, megabytes: int | None) -> Limits:
-    """The limits that the command line asks for, the usual ones where it says nothing."""
-    usual = Limits()
-    return replace(
-        usual,
-        seconds=usual.seconds if seconds is None else seconds,
-        megabytes=usual.megabytes if megabytes is None else megabytes,
+    manner = Manner(
+        Path(baseline) if baseline else None,
+        bool(apart["hook"]),
+        server,
+        limits,
+        **own,
     )
+    ctx.exit(session.run(plan, manner))
+
+
+def _own(given: dict[str, Any], server: ServerOptions | None) -> dict[str, Any]:
+    """What the command line says of how the work is done and where JSON lines go, which no
+    settings file may say: taken out of ``given``."""
+    names = ("jobs", "executor", "resume", "network_timeout")
+    own = {name: given.pop(name) for name in names if given.get(name) is not None}
+    if "resume" in own:
+        if given.get("output") is not None:
+            raise click.UsageError("--resume and --output exclude each other")
+        if given.setdefault("output_format", "jsonl") != "jsonl":
+            raise click.UsageError("--resume goes on with JSON lines: --output-format jsonl")
+        given["output"] = None
+    if "executor" in own:
+        if not re.fullmatch(r"dask://[^/\s]+:\d+", own["executor"]):
+            raise click.UsageError("--executor takes dask://HOST:PORT")
+        if server is not None or "jobs" in own:
+            raise click.UsageError("--executor excludes --jobs and --server")
+        if given.get("recorded") == "-":
+            raise click.UsageError("--executor cannot read a recording on standard input")
+    if "jobs" in own and server is not None:
+        raise click.UsageError("--jobs and --server exclude each other: a server has one client")
+    return own
 
 
 def _server(

@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from templatefix.cli.check import _json_object
+from templatefix.cli.limits import limit_options, network_option
 from templatefix.policy import POLICIES
 from templatefix.serving.choices import CONNECTORS
 
@@ -58,12 +59,8 @@ EMITS = ("jinja", "tokenizer-config")
     help="Generated conversations that a candidate has to pass (60).",
 )
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of their generation.")
-@click.option(
-    "--time-limit", type=click.FloatRange(0.1), metavar="S", help="Seconds a rendering (10)."
-)
-@click.option(
-    "--memory-limit", type=click.IntRange(16), metavar="MB", help="Memory of a rendering (1024)."
-)
+@limit_options
+@network_option
 @click.option("-q", "--quiet", is_flag=True, help="Say only what is left or went wrong.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what was tried, too.")
 @click.pass_context

@@ -16,7 +16,7 @@ from templatefix import __version__, api
 from templatefix.chat.present import PRESENTATION
 from templatefix.cli import patch_target_file as target_file
 from templatefix.cli import session
-from templatefix.cli.check import limits_of
+from templatefix.cli.limits import limits_of
 from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
 from templatefix.cli.versions import library_versions
@@ -81,6 +81,7 @@ class Asked:
     fix: tuple[str, ...]
     time_limit: float | None
     memory_limit: int | None
+    network_timeout: float
     settings: Settings
     given: Mapping[str, Any]
     afterwards: api.CheckOptions
@@ -202,6 +203,7 @@ def _source(asked: Asked) -> SourceOptions:
         template_name=settings.template_name,
         tokenizer=settings.tokenizer,
         chat_template=settings.chat_template,
+        time_limit=asked.network_timeout,
     )
 
 

@@ -45,7 +45,7 @@ class Progress:
 @contextlib.contextmanager
 def progress(*, wanted: bool = True) -> Iterator[Progress]:
     shown = Progress()
-    if not (wanted and _can_draw()):
+    if not (wanted and can_draw()):
         yield shown
         return
 
@@ -64,7 +64,7 @@ def progress(*, wanted: bool = True) -> Iterator[Progress]:
         shown.erase()
 
 
-def _can_draw() -> bool:
+def can_draw() -> bool:
     return (
         hasattr(signal, "setitimer")
         and threading.current_thread() is threading.main_thread()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from templatefix.cli.limits import network_option
+
 FORMATS = ("text", "json", "markdown")
 
 
@@ -52,17 +54,25 @@ def path(name: str) -> None:
 @click.option("--tokenizer", metavar="P", help="Tokenizer: a path or a hub id.")
 @click.option("--revision", metavar="R", help="Branch, tag or commit on the hub.")
 @click.option("--offline", is_flag=True, help="Take hub files from the cache only.")
+@network_option
 @click.pass_context
 def for_(
-    ctx: click.Context, target: str, tokenizer: str | None, revision: str | None, offline: bool
+    ctx: click.Context,
+    target: str,
+    tokenizer: str | None,
+    revision: str | None,
+    offline: bool,
+    network_timeout: float,
 ) -> None:
     """Find the one that serves a model: by its id, else by what its template renders.
 
     Prints the path of each that fits; exit code 1 where none does.
     """
     from templatefix.cli import ready_session
+    from templatefix.source import SourceOptions
 
-    ctx.exit(ready_session.find(target, tokenizer, revision, offline))
+    source = SourceOptions(revision, offline, tokenizer=tokenizer, time_limit=network_timeout)
+    ctx.exit(ready_session.find(target, source))
 
 
 @ready.command()

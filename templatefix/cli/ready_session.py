@@ -22,11 +22,10 @@ from templatefix.worker import Limits, Worker
 FOUND, NOT_FOUND = 0, 1
 
 
-def find(target: str, tokenizer: str | None, revision: str | None, offline: bool) -> int:
+def find(target: str, source: SourceOptions) -> int:
     """Print the paths of the ready templates for a target. Raises ``TargetError``."""
     found = [str(each.path) for each in serving(target, shelf())]
     if not found:
-        source = SourceOptions(revision=revision, offline=offline, tokenizer=tokenizer)
         with Worker(Limits()) as worker:
             found = worker.ready_for(target, source)
     write_stdout("".join(f"{path}\n" for path in found))

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from templatefix.cli.limits import limit_options, network_option
 from templatefix.policy import POLICIES
 
 
@@ -44,6 +45,8 @@ from templatefix.policy import POLICIES
 @click.option(
     "--seed", type=click.IntRange(0), default=0, metavar="N", help="Seed of their generation."
 )
+@limit_options
+@network_option
 @click.option("-q", "--quiet", is_flag=True, help="Print the counts only.")
 @click.option("-v", "--verbose", is_flag=True, help="Print what preserves, and what each took.")
 @click.pass_context

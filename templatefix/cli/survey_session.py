@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +12,22 @@ from pathlib import Path
 from templatefix import __version__
 from templatefix.chat.present import PRESENTATION
 from templatefix.cli import patch_target_file as target_file
+from templatefix.cli.limits import limits_of
 from templatefix.cli.output import write_file, write_stdout
-from templatefix.cli.progress import progress
+from templatefix.cli.units import Emptiness, Unit, crew_size, units
 from templatefix.cli.versions import library_versions
+from templatefix.cli.watch import watch
 from templatefix.errors import TargetError
 from templatefix.findings.survey import Surveyed
 from templatefix.patching.repair import PatchOptions
-from templatefix.patching.survey import Found, survey
+from templatefix.patching.survey import survey_one
 from templatefix.render import PINNED_CLOCK, JinjaRenderer
 from templatefix.report.edition import Edition
 from templatefix.report.survey_json import survey_json
 from templatefix.report.survey_text import line, summary
-from templatefix.source import ChatTemplate, SourceOptions, load_each
+from templatefix.source import SourceOptions
+from templatefix.worker import Crew, Worker
+from templatefix.worker.surveying import SurveyJob
 
 DONE, NOT_REPAIRED, UNUSABLE = 0, 1, 2
 
@@ -45,6 +49,13 @@ class Asked:
     seed: int
     quiet: bool
     verbose: bool
+    time_limit: float | None
+    memory_limit: int | None
+    network_timeout: float
+
+    def wants(self, one: Surveyed) -> bool:
+        """Whether a template has a line of its own."""
+        return self.verbose or not (self.quiet or one.outcome in ("preserves", "skipped"))
 
 
 def run(asked: Asked) -> int:
@@ -61,18 +72,32 @@ def run(asked: Asked) -> int:
         max_examples=asked.max_examples,
         seed=asked.seed,
     )
+    source = SourceOptions(
+        revision=asked.revision,
+        offline=asked.offline,
+        tokenizer=asked.tokenizer,
+        time_limit=asked.network_timeout,
+    )
+    limits = limits_of(asked.time_limit, asked.memory_limit)
     surveyed: list[Surveyed] = []
-    with progress(wanted=not asked.quiet) as shown:
-        shown.now("reading templates")
-        found = list(_found(asked, named))
-        shown.now(f"template 1 of {len(found)}")
-        with closing(survey(found, options, asked.jobs or _cores())) as outcomes:
-            for one in outcomes:
-                surveyed.append(one)
-                if asked.verbose or not (asked.quiet or one.outcome in ("preserves", "skipped")):
-                    shown.erase()
-                    write_stdout(line(one, verbose=asked.verbose))
-                shown.now(f"template {len(surveyed) + 1} of {len(found)}")
+    errands = [(target, each) for target in asked.targets for each in units(target, source)]
+    jobs = [_job(*errand, source, options, named) for errand in errands]
+    names = [unit.part or target for target, unit in errands]
+    emptiness = Emptiness()
+    with (
+        watch("repairing", names, wanted=not asked.quiet) as shown,
+        Crew(limits, crew_size(asked.jobs, len(errands))) as crew,
+        closing(crew.each(jobs, Worker.survey_steps, shown.tick)) as each_done,
+    ):
+        for (target, unit), found in zip(errands, each_done, strict=True):
+            empty = emptiness.after(target, unit, len(found))
+            found += [survey_one(error, options) for error in (unit.fault, empty) if error]
+            surveyed += found
+            told = [each for each in found if asked.wants(each)]
+            if told:
+                shown.erase()
+                write_stdout("".join(line(each, verbose=asked.verbose) for each in told))
+            shown.done(any(each.outcome == "unusable" for each in found))
     write_stdout(summary(surveyed, asked.policy))
     if asked.report is not None:
         write_file(asked.report, _json(surveyed, asked))
@@ -82,44 +107,25 @@ def run(asked: Asked) -> int:
     return NOT_REPAIRED if "not-repaired" in outcomes_seen else DONE
 
 
-def _cores() -> int:
-    """Those that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _found(asked: Asked, named: Mapping[Path, str]) -> Iterator[Found]:
-    """Every template of the targets, with the tokenizer that is named for it."""
-    source = SourceOptions(
-        revision=asked.revision, offline=asked.offline, tokenizer=asked.tokenizer
-    )
-    for target in asked.targets:
-        for found in load_each(target, source):
-            if isinstance(found, TargetError):
-                yield found
-                continue
-            tokenizer = _named(found, named)
-            if tokenizer is None:
-                yield found
-                continue
-            again = SourceOptions(offline=asked.offline, tokenizer=tokenizer)
-            yield from (
-                each
-                for each in load_each(str(found.path), again)
-                if isinstance(each, TargetError) or each.name == found.name
-            )
-
-
-def _named(template: ChatTemplate, named: Mapping[Path, str]) -> str | None:
-    """The tokenizer that is named for a template's file, or for the folder that it lies in."""
-    if template.path is None:
+def _job(
+    target: str,
+    unit: Unit,
+    source: SourceOptions,
+    options: PatchOptions,
+    named: Mapping[str, str],
+) -> SurveyJob | None:
+    """None where there is nothing to load."""
+    if unit.fault is not None:
         return None
-    path = template.path.resolve()
-    return named.get(path) or named.get(path.parent)
+    place = Path(unit.part or target).resolve()
+    there = {key: named[key] for key in (str(place), str(place.parent)) if key in named}
+    if place.is_dir():
+        below = str(place) + os.sep
+        there |= {key: value for key, value in named.items() if key.startswith(below)}
+    return SurveyJob(target, source, options, unit.part, there)
 
 
-def _tokenizers(name: str) -> dict[Path, str]:
+def _tokenizers(name: str) -> dict[str, str]:
     """Files and folders of templates, and the tokenizers named for them. Raises TargetError."""
     try:
         read = json.loads(Path(name).read_text("utf-8"))
@@ -131,7 +137,7 @@ def _tokenizers(name: str) -> dict[Path, str]:
         raise TargetError(name, "not an object of strings", 'expected {"FOLDER": "TOKENIZER", ...}')
     base = Path(name).resolve().parent
     return {
-        (base / key).resolve(): str(base / value) if (base / value).exists() else value
+        str((base / key).resolve()): str(base / value) if (base / value).exists() else value
         for key, value in read.items()
     }
 

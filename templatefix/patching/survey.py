@@ -1,21 +1,11 @@
-"""Many templates repaired, on all cores; nothing is written.
-
-Each template is one job. What comes back is in the order of the templates, however many workers
-there are. Workers are started afresh rather than forked: a tokenizer's threads would not survive a
-fork, and a progress line's timer should not be inherited.
-"""
+"""One template repaired, to see what comes of it; nothing is written."""
 
 from __future__ import annotations
 
-import os
-import signal
 import time
-from collections.abc import Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import partial
-from multiprocessing import active_children, get_context
+from dataclasses import replace
 
+from templatefix.checking.limited import CODE
 from templatefix.checking.outcome import sha256
 from templatefix.errors import TargetError
 from templatefix.findings.survey import Outcome, Surveyed
@@ -35,35 +25,6 @@ _OUTCOMES: dict[Status, Outcome] = {
 _NO_CANDIDATE = "no rung has a candidate for what breaks"
 
 
-def survey(
-    found: Sequence[Found], options: PatchOptions, jobs: int
-) -> Generator[Surveyed, None, None]:
-    """One value for each template, as soon as it and all before it are done."""
-    if jobs == 1 or len(found) < 2:
-        yield from (survey_one(each, options) for each in found)
-        return
-    pool = ProcessPoolExecutor(
-        min(jobs, len(found)), mp_context=get_context("spawn"), initializer=_begin
-    )
-    try:
-        yield from pool.map(partial(survey_one, options=options), found)
-    except BrokenProcessPool:
-        raise TargetError(
-            "survey", "a worker was killed, perhaps for want of memory", "use --jobs 1"
-        ) from None
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        # Only a survey that was left early still has workers at work.
-        for worker in active_children():
-            worker.terminate()
-
-
-def _begin() -> None:
-    """Leave interrupts to the parent, and the other cores to the other workers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-
-
 def survey_one(found: Found, options: PatchOptions) -> Surveyed:
     """Repair one template, and say what came of it."""
     begun = time.monotonic()
@@ -75,14 +36,23 @@ def survey_one(found: Found, options: PatchOptions) -> Surveyed:
             return _without(found, "skipped", "not a chat template", begun)
         return _outcome(repair(found, options), begun)
     except (Unparsable, SyntaxFault) as fault:
+        if fault.code == CODE:
+            return _over_limit(found, fault.message, begun)
         line = f"line {fault.line}: " if fault.line else ""
         return _without(found, "unusable", f"{line}{fault.message}", begun)
     except TargetError as error:
+        if error.code == CODE:
+            return _over_limit(found, error.message, begun)
         return _without(found, "unusable", _words(error), begun)
 
 
 def _words(error: TargetError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def _over_limit(template: ChatTemplate, why: str, begun: float) -> Surveyed:
+    """What takes more than it may is the template's own fault, as a break is."""
+    return replace(_without(template, "not-repaired", why, begun), clause=CODE)
 
 
 def _without(template: ChatTemplate, outcome: Outcome, why: str, begun: float) -> Surveyed:

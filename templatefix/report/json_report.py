@@ -37,7 +37,7 @@ def json_document(
         "presentation": edition.presentation,
         "renderer": edition.renderer,
         "clock": edition.clock,
-        "reports": [_report(report, full) for report in reports],
+        "reports": [report_json(report, full=full) for report in reports],
     }
 
 
@@ -56,7 +56,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _report(report: Report, full: bool) -> dict[str, Any]:
+def report_json(report: Report, *, full: bool) -> dict[str, Any]:
     reasoning, tool_call = report.parsers
     return {
         "target": report.target,

@@ -1,6 +1,15 @@
 """Paths, hub ids, GGUF and configuration files in; ``ChatTemplate`` values out."""
 
-from templatefix.source.load import NoTemplate, load, load_bare, load_each
+from templatefix.source.load import (
+    NoTemplate,
+    load,
+    load_bare,
+    load_each,
+    load_hub_client,
+    load_part,
+    no_template,
+    parts,
+)
 from templatefix.source.options import SourceOptions, is_local
 from templatefix.source.template import ChatTemplate, TokenizerRef
 
@@ -13,4 +22,8 @@ __all__ = [
     "load",
     "load_bare",
     "load_each",
+    "load_hub_client",
+    "load_part",
+    "no_template",
+    "parts",
 ]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from templatefix.errors import TargetError
 from templatefix.source.choice import (
@@ -17,11 +20,14 @@ from templatefix.source.choice import (
     TOKENIZER_CONFIG,
 )
 from templatefix.source.deadline import within
-from templatefix.source.hub_client import Connection
-from templatefix.source.hub_errors import explain, is_absent, is_outage
+from templatefix.source.hub_answers import SPAN
+from templatefix.source.hub_client import Connection, client
+from templatefix.source.hub_errors import explain, is_absent, is_outage, pause_wanted
 from templatefix.source.options import SourceOptions
 from templatefix.source.reading import Folder
 from templatefix.source.surroundings import SLOW_TOKENIZERS, TOKENIZER_JSON, find_tokenizer
+
+T = TypeVar("T")
 
 _TEMPLATE_FILES = (TOKENIZER_CONFIG, CHAT_TEMPLATE, PROCESSOR_TEMPLATE, PROCESSOR_CONFIG)
 _OTHER_FILES = ("special_tokens_map.json", "generation_config.json", "config.json")
@@ -30,6 +36,8 @@ _SLOW_EXTRAS = ("merges.txt", "added_tokens.json")
 # Seconds for one request, of those that the whole target has.
 _REQUEST_SECONDS = 10.0
 _CACHE_SECONDS = 5.0
+# ... between one request and the next that asks the same again.
+_PAUSES = (0.5, 1.5, 4.0)
 _TRUE = ("1", "ON", "YES", "TRUE")
 
 
@@ -72,11 +80,13 @@ def _obtain(
 ) -> tuple[Path, frozenset[str]]:
     """The directory in the cache, filled by now or before, and the names in the repository."""
     revision = options.revision
+    client()  # its import is none of the network's time
     if options.offline or _offline_environment():
         found = within(options.time_limit, lambda gone: _cached(target, revision, gone))
         return found, frozenset()
     seconds = min(_REQUEST_SECONDS, options.time_limit / 2)
-    fetch = _Fetch(target, revision, seconds, tokenizer_only)
+    until = time.monotonic() + options.time_limit
+    fetch = _Fetch(target, revision, seconds, until, tokenizer_only)
     try:
         return within(options.time_limit, fetch.run)
     except Exception as error:
@@ -103,10 +113,12 @@ class _Fetch:
     target: str
     revision: str | None
     seconds: float
+    until: float
     tokenizer_only: bool
 
     def run(self, abandoned: threading.Event) -> tuple[Path, frozenset[str]]:
         """The directory in the cache that holds the files of one commit, and all their names."""
+        SPAN.until = self.until
         connection = Connection(self.target, self.revision, abandoned)
         listed, unlisted = self._list(connection)
         root: Path | None = None
@@ -137,7 +149,7 @@ class _Fetch:
         Mirrors exist that serve files alone: there each name is asked for in turn.
         """
         try:
-            info = connection.model_info(self.seconds)
+            info = self._patiently(lambda: connection.model_info(self.seconds))
         except Exception as error:
             if is_absent(error):
                 return None, error
@@ -146,12 +158,25 @@ class _Fetch:
             return None, None
         return frozenset(sibling.rfilename for sibling in info.siblings), None
 
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """The answer of a server that may be busy: it is asked again after growing pauses, or
+        after that which it asks for, where there is time for it."""
+        for pause in _PAUSES:
+            try:
+                return ask()
+            except Exception as error:
+                wanted = pause_wanted(error)
+                if wanted is None or time.monotonic() + max(pause, wanted) > self.until:
+                    raise
+                time.sleep(max(pause, wanted))
+        return ask()
+
     def _download(self, connection: Connection, file: str, root: Path | None) -> Path | None:
         """Fetch one file. The first is asked for by revision, so that the client notes which
         commit that is (an offline run needs it); the rest come from the same commit."""
         revision = self.revision if root is None else root.name
         try:
-            path = connection.download(file, revision, self.seconds)
+            path = self._patiently(lambda: connection.download(file, revision, self.seconds))
         except Exception as error:
             if is_absent(error):
                 return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import os
 import threading
@@ -10,18 +12,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from templatefix.source.hub_answers import MAX_FILE_BYTES, Refused, look_at
+
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
-# No small file of a model is larger: a tokenizer.json has at most some 40 MB.
-MAX_FILE_BYTES = 512 * 2**20
-_SIZE_HEADERS = ("Content-Length", "X-Linked-Size")
 _LOCK = threading.Lock()
 _CAREFUL = threading.Event()
-
-
-class Refused(Exception):
-    """The server's answer is not safe to use."""
 
 
 def client() -> ModuleType:
@@ -44,43 +41,18 @@ def client() -> ModuleType:
 
             def careful_client() -> Any:
                 session = _http.default_client_factory()
-                session.event_hooks["response"].append(_check_headers)
+                session.event_hooks["response"].append(look_at)
                 return session
 
             huggingface_hub.set_client_factory(careful_client)
+            # The module imports its parts when they are used: better now than on the clock.
+            _ = huggingface_hub.HfApi, huggingface_hub.hf_hub_download
             _CAREFUL.set()
         return huggingface_hub
 
 
-def _check_headers(response: Any) -> None:
-    """Refuse an answer before the client turns its headers into a path or fills the disk.
-
-    It joins the commit of any answer, and the entity tag of an answer to HEAD, to paths of its
-    cache without looking at them.
-    """
-    headers = response.headers
-    names = {"X-Repo-Commit": headers.get("X-Repo-Commit")}
-    if response.request.method == "HEAD":
-        linked = headers.get("X-Linked-ETag")
-        names |= {"X-Linked-ETag": linked} if linked else {"ETag": headers.get("ETag")}
-    for header, value in names.items():
-        if value is not None and not _is_plain_name(value):
-            raise Refused(f"the server sent {header} {value[:80]!r}, which is not a plain name")
-    for header in _SIZE_HEADERS:
-        length = headers.get(header, "")
-        if length.isdecimal() and int(length[:20]) > MAX_FILE_BYTES:
-            raise Refused(f"the server announces a file of {length[:20]} bytes")
-
-
-def _is_plain_name(value: str) -> bool:
-    """Whether an ETag or a commit can be one component of a path."""
-    name = value.strip().removeprefix("W/").strip('"')
-    return (
-        0 < len(name) <= 200
-        and name not in (".", "..")
-        and name.isprintable()
-        and not any(character in name for character in '/\\:"')
-    )
+#: What the client fails with where a listing is no JSON, or another JSON.
+_UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError)
 
 
 class Connection:
@@ -96,20 +68,31 @@ class Connection:
     def model_info(self, seconds: float) -> ModelInfo:
         """The repository's file names and commit. One request, which may take ``seconds``."""
         api = self._hub.HfApi(endpoint=self.endpoint)
-        info: ModelInfo = api.model_info(self.repository, revision=self.revision, timeout=seconds)
+        try:
+            info: ModelInfo = api.model_info(
+                self.repository, revision=self.revision, timeout=seconds
+            )
+        except (*_UNREADABLE, RecursionError) as error:
+            what = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+            raise Refused(f"its list of files cannot be read ({what})") from error
         return info
 
     def download(self, file: str, revision: str | None, seconds: float) -> Path:
-        """A file's path in the cache, after fetching it unless it is there."""
+        """A file's path in the cache, after fetching it unless it is there.
+
+        What was fetched is what its entity tag says, where that is a hash of it.
+        """
         if self._abandoned.is_set():
             raise Refused("no longer wanted")
         abandoned = self._abandoned
+        meters: list[Any] = []
 
         class Meter:
             """Takes the place of a progress bar: counts bytes instead of drawing them."""
 
             def __init__(self, *_: Any, **__: Any) -> None:
                 self.received = 0
+                meters.append(self)
 
             def __enter__(self) -> Meter:
                 return self
@@ -124,7 +107,7 @@ class Connection:
                 if abandoned.is_set():
                     raise Refused("no longer wanted")
 
-        return Path(
+        path = Path(
             self._hub.hf_hub_download(
                 self.repository,
                 file,
@@ -134,8 +117,30 @@ class Connection:
                 tqdm_class=Meter,
             )
         )
+        if meters and not _is_what_its_name_says(path.resolve()):
+            path.resolve().unlink()
+            path.unlink(missing_ok=True)
+            raise Refused(f"the server sent a part of {file}, or something else in its place")
+        return path
 
     def cached(self, file: str) -> Path | None:
         """A file's path in the cache, without any request."""
         found = self._hub.try_to_load_from_cache(self.repository, file, revision=self.revision)
         return Path(found) if isinstance(found, str) else None
+
+
+def _is_what_its_name_says(blob: Path) -> bool:
+    """Whether a file in the cache has the hash that it is named by, if it is named by a hash.
+
+    The hub names small files by their Git object, large ones by SHA-256, some mirrors by SHA-1.
+    A server that announces half a file and sends it is found out by nothing else.
+    """
+    name = blob.name
+    if len(name) not in (40, 64) or set(name) - set("0123456789abcdef"):
+        return True
+    content = blob.read_bytes()
+    if len(name) == 64:
+        return hashlib.sha256(content).hexdigest() == name
+    as_object = b"blob %d\0" % len(content) + content
+    hashes = (hashlib.sha1(each, usedforsecurity=False) for each in (as_object, content))
+    return name in [each.hexdigest() for each in hashes]

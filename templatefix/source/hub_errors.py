@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from templatefix.errors import TargetError
 from templatefix.source.deadline import Late
-from templatefix.source.hub_client import Refused
+from templatefix.source.hub_answers import Refused
 
 _DEFAULT_ENDPOINT = "https://huggingface.co"
 _OUTAGE_HINT = "try again later, or use --offline with a cached copy"
-_NETWORK_HINT = "check the network and HF_ENDPOINT, or use --offline with a cached copy"
+_NETWORK_HINT = "check the network, the proxy and HF_ENDPOINT, or use --offline with a cached copy"
+_ENDPOINT_HINT = "check HF_ENDPOINT and the proxy: something else than a hub may answer there"
+_PROXY_HINT = "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 _TOKEN_HINT = "accept its terms on the hub and set HF_TOKEN to a token that may read it"
 
 
@@ -35,6 +37,21 @@ def is_outage(error: BaseException) -> bool:
     )
 
 
+def pause_wanted(error: BaseException) -> float | None:
+    """Seconds after which it is worth asking again, 0 where the server does not say; None where it
+    is not: a silent server has had its time, and what cannot be reached will not be."""
+    if isinstance(error, Late) or _names(error) & {"TimeoutException", "ConnectError"}:
+        return None
+    if not is_outage(error):
+        return None
+    for each in _chain(error):
+        headers = getattr(getattr(each, "response", None), "headers", {})
+        asked = str(headers.get("Retry-After", ""))
+        if asked.isdecimal():
+            return float(asked[:9])
+    return 0.0
+
+
 def is_absent(error: BaseException) -> bool:
     """Whether the server says that just this file is not there; no outage is taken for this."""
     names = _names(error)
@@ -48,7 +65,7 @@ def _explain(error: BaseException, revision: str | None) -> tuple[str, str]:
     if isinstance(error, Late):
         return f"no answer from {endpoint} in the time allowed", _NETWORK_HINT
     if refusal := next((each for each in _chain(error) if isinstance(each, Refused)), None):
-        return f"refused an answer from {endpoint}: {refusal}", "check HF_ENDPOINT"
+        return f"refused an answer from {endpoint}: {refusal}", _ENDPOINT_HINT
     if "HFValidationError" in names:
         return (
             "no such file or directory, and not a hub id either",
@@ -65,6 +82,8 @@ def _explain(error: BaseException, revision: str | None) -> tuple[str, str]:
             f"no such repository on {endpoint}, or it is private",
             "check the id; for a private repository set HF_TOKEN",
         )
+    if "FileMetadataError" in names and status is None:
+        return f"{endpoint} does not answer as a hub does", _ENDPOINT_HINT
     if names & _NOT_CACHED and status is None and "TransportError" not in names:
         return "not in the local hub cache", "run once without offline mode"
     if status in (401, 403):
@@ -74,15 +93,21 @@ def _explain(error: BaseException, revision: str | None) -> tuple[str, str]:
     if status == 429:
         return (
             "the hub limits the rate of requests (HTTP 429)",
-            "wait some minutes, set HF_TOKEN, or use --offline with a cached copy",
+            "wait some minutes or give it --network-timeout, set HF_TOKEN, or use --offline",
         )
     if status is not None:
         return f"the hub answers with HTTP {status}", _OUTAGE_HINT
     if "TimeoutException" in names:
         return f"no answer from {endpoint} in the time allowed", _NETWORK_HINT
-    if "ConnectError" in names or "ProxyError" in names:
+    if "ProxyError" in names:
+        return f"the proxy does not reach {endpoint}: {_last_line(error)}", _PROXY_HINT
+    if "ConnectError" in names:
         return f"cannot reach {endpoint}", _NETWORK_HINT
+    if "TooManyRedirects" in names:
+        return f"{endpoint} redirects without end", _ENDPOINT_HINT
     if names & {"UnsupportedProtocol", "InvalidURL"}:
+        if endpoint.startswith(("http://", "https://")):
+            return f"{endpoint} redirects to what is no web address", _ENDPOINT_HINT
         return f"{endpoint} is no web address", "set HF_ENDPOINT to one that begins with https://"
     if "TransportError" in names:
         return f"the connection to {endpoint} broke: {_last_line(error)}", _NETWORK_HINT

@@ -12,7 +12,7 @@ from templatefix.source.choice import is_model_directory, model_templates
 from templatefix.source.options import STDIN, SourceOptions, is_local
 from templatefix.source.override import overridden, override_template, override_tokenizer
 from templatefix.source.reading import Folder, is_directory, local_folder
-from templatefix.source.search import ModelDirectory, search
+from templatefix.source.search import search
 from templatefix.source.single import file_templates, stdin_templates
 from templatefix.source.stored import DEFAULT, StoredTemplate
 from templatefix.source.surroundings import Surroundings, find_tokenizer, read_surroundings
@@ -23,6 +23,11 @@ _NO_TEMPLATE_HINT = "name a model that is made for chat, or give --chat-template
 
 class NoTemplate(TargetError):
     """A target was obtained and read, and holds no chat template."""
+
+
+def no_template(target: str) -> NoTemplate:
+    """The error for a target without any template."""
+    return NoTemplate(target, "holds no chat template", _NO_TEMPLATE_HINT)
 
 
 def load(target: str, options: SourceOptions, stdin: IO[bytes] | None = None) -> list[ChatTemplate]:
@@ -51,6 +56,38 @@ def load_each(
         yield error
 
 
+def parts(target: str, options: SourceOptions) -> list[Path | TargetError]:
+    """What a search of a directory finds, each for :func:`load_part`; nothing where the target is
+    loaded as a whole. Nothing is read but directories."""
+    root = Path(target)
+    if options.chat_template or options.without_template or not is_local(target):
+        return []
+    try:
+        if target == STDIN or not is_directory(root):
+            return []
+        if is_model_directory(local_folder(target, root)):
+            return []
+        return list(search(root))
+    except TargetError:
+        return []  # whoever loads it is told why
+
+
+def load_part(
+    target: str, part: Path, options: SourceOptions
+) -> Iterator[ChatTemplate | TargetError]:
+    """The templates of one of a directory's :func:`parts`, which may have none."""
+    path = str(part)
+    try:
+        if part.is_dir():
+            templates, surroundings = _model(local_folder(path, part), options)
+        else:
+            templates, surroundings = file_templates(part, path, empty_allowed=True)
+        if templates:
+            yield from _chosen(templates, surroundings, target, options, path)
+    except TargetError as error:
+        yield error
+
+
 def _one(
     target: str, options: SourceOptions, stdin: IO[bytes] | None
 ) -> tuple[Sequence[StoredTemplate], Surroundings]:
@@ -71,6 +108,13 @@ def load_bare(target: str, options: SourceOptions) -> Surroundings:
     if is_local(target):
         return read_surroundings(local_folder(target, Path(target)))
     return _repository(target, options)[1]
+
+
+def load_hub_client() -> None:
+    """Import what hub ids need, before a process is forked for each of many: it takes a second."""
+    from templatefix.source.hub_client import client
+
+    client()
 
 
 def _repository(target: str, options: SourceOptions) -> tuple[Folder, Surroundings]:
@@ -105,20 +149,11 @@ def _directory(target: str, options: SourceOptions) -> Iterator[ChatTemplate | T
         if isinstance(found, TargetError):
             yield found
             continue
-        path = str(found.path)
-        try:
-            if isinstance(found, ModelDirectory):
-                templates, surroundings = _model(local_folder(path, found.path), options)
-            else:
-                templates, surroundings = file_templates(found.path, path, empty_allowed=True)
-            if templates:
-                found_any = True
-                yield from _chosen(templates, surroundings, target, options, path)
-        except TargetError as error:
+        for each in load_part(target, found, options):
             found_any = True
-            yield error
+            yield each
     if not found_any:
-        raise NoTemplate(target, "holds no chat template", _NO_TEMPLATE_HINT)
+        raise no_template(target)
 
 
 def _chosen(
@@ -140,7 +175,7 @@ def _chosen(
     if not templates and options.without_template:
         templates = [StoredTemplate("", None, target, None, "none")]
     if not templates:
-        raise NoTemplate(target, "holds no chat template", _NO_TEMPLATE_HINT)
+        raise no_template(target)
     several = len(templates) > 1
     return [
         ChatTemplate(

@@ -6,6 +6,9 @@ import os
 from dataclasses import dataclass
 
 STDIN = "-"
+
+#: Seconds that the network may take for one target when nobody says otherwise.
+NETWORK_TIMEOUT = 60.0
 _LOCAL_SUFFIXES = (".jinja", ".jinja2", ".j2", ".json", ".gguf")
 
 
@@ -26,7 +29,7 @@ class SourceOptions:
     tokenizer: str | None = None
     chat_template: str | None = None
     without_template: bool = False
-    time_limit: float = 60.0
+    time_limit: float = NETWORK_TIMEOUT
 
 
 def is_local(target: str) -> bool:

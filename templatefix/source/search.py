@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from templatefix.errors import TargetError
@@ -15,25 +14,9 @@ _TEMPLATE_SUFFIXES = (".jinja", ".jinja2", ".j2", ".gguf")
 _SKIPPED = ("node_modules", "venv", "site-packages", "__pycache__")
 
 
-@dataclass(frozen=True)
-class ModelDirectory:
-    """A directory with a model's files, whose templates are chosen as transformers does."""
-
-    path: Path
-
-
-@dataclass(frozen=True)
-class TemplateFile:
-    """A single file that may hold templates."""
-
-    path: Path
-
-
-Found = ModelDirectory | TemplateFile | TargetError
-
-
-def search(root: Path) -> Iterator[Found]:
-    """Everything under ``root`` that may hold a template, sorted within each directory.
+def search(root: Path) -> Iterator[Path | TargetError]:
+    """Everything under ``root`` that may hold a template, sorted within each directory: files, and
+    directories with a model's files, whose templates are chosen as transformers does.
 
     Links to directories are not followed, so a loop cannot arise. A directory that cannot be
     listed is reported and does not end the search.
@@ -53,10 +36,10 @@ def search(root: Path) -> Iterator[Found]:
         files = [entry.name for entry in entries if _is_file(entry)]
         is_model = any(name in MARKERS for name in files)
         if is_model:
-            yield ModelDirectory(directory)
+            yield directory
         for name in files:
             if name.lower().endswith(_TEMPLATE_SUFFIXES) and not (is_model and name in MARKERS):
-                yield TemplateFile(directory / name)
+                yield directory / name
         below = [
             directory / entry.name
             for entry in entries

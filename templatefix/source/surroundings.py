@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,7 +86,7 @@ def _has_tiktoken(directory: Path) -> bool:
 
 def _names(directory: Path) -> frozenset[str]:
     try:
-        return frozenset(path.name for path in directory.iterdir())
+        return frozenset(os.listdir(directory))
     except OSError:
         return frozenset()
 

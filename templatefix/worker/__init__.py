@@ -10,7 +10,8 @@ after target, and is started again after a template had it killed.
 """
 
 from templatefix.limits import Limits
-from templatefix.worker.job import Job
+from templatefix.worker.crew import Crew, cores
+from templatefix.worker.job import Content, Job, Outcome
 from templatefix.worker.parent import Worker
 
-__all__ = ["Job", "Limits", "Worker"]
+__all__ = ["Content", "Crew", "Job", "Limits", "Outcome", "Worker", "cores"]

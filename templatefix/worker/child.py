@@ -8,7 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from templatefix import api
 from templatefix.errors import TargetError
@@ -18,7 +18,10 @@ from templatefix.worker import work
 from templatefix.worker.board import Board
 from templatefix.worker.codec import plain, typed
 from templatefix.worker.frames import Closed, Reader, send
-from templatefix.worker.job import Job
+from templatefix.worker.job import Content, Job, Outcome
+
+if TYPE_CHECKING:  # a check imports nothing of the patcher
+    from templatefix.findings.survey import Surveyed
 
 #: Beside what a template may take, for our own libraries and what is kept of a run.
 _OWN_MEGABYTES = 2048
@@ -33,9 +36,7 @@ def serve(requests: int, replies: int, board: Board, limits: Limits, parent: int
         reader = Reader(requests)
         with contextlib.suppress(Closed, BrokenPipeError), limited(limits, board.write) as guard:
             while True:
-                request = reader.receive()
-                assert request is not None
-                _answer(request, lambda message: send(replies, message), guard)
+                _answer(reader.receive(), lambda message: send(replies, message), guard)
         code = 0
     finally:
         # Nothing of what the parent had buffered or registered is ours to flush or to run.
@@ -106,28 +107,54 @@ def _check(
     request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
 ) -> None:
     job = typed(Job, request["job"])
-    passed_over, heard = request["templates"], request["errors"]
-    begun, errors = 0, 0
-    ours = False
+    course = _Course(request, say, guard, job.bounded)
+    work.check(job, course.tell, course.begin)
 
-    def begin(template: ChatTemplate) -> bool:
-        nonlocal begun, ours
-        begun += 1
-        if begun <= passed_over:
+
+def _survey(
+    request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
+) -> None:
+    from templatefix.worker import surveying
+
+    course = _Course(request, say, guard, bounded=True)
+    surveying.survey(typed(surveying.SurveyJob, request["job"]), course.tell, course.begin)
+
+
+class _Course:
+    """A target's templates one after another: those that the parent has heard of are passed over,
+    and it hears of each before the work on it begins."""
+
+    def __init__(
+        self,
+        request: Mapping[str, Any],
+        say: Callable[[Mapping[str, Any]], None],
+        guard: Guard,
+        bounded: bool,
+    ) -> None:
+        self._passed_over, self._heard = request["templates"], request["errors"]
+        self._say = say
+        self._guard = guard
+        self._bounded = bounded
+        self._templates = self._errors = 0
+        self._in_one = False
+
+    def begin(self, template: ChatTemplate, content: Content | None = None) -> bool:
+        self._templates += 1
+        if self._templates <= self._passed_over:
             return False
-        ours = True
-        guard.renew(bounded=job.bounded)
-        if job.bounded:
-            _last_resort(guard.limits)
+        self._in_one = True
+        self._guard.renew(bounded=self._bounded)
+        if self._bounded:
+            _last_resort(self._guard.limits)
         about = {name: getattr(template, name) for name in ("target", "display", "name", "text")}
-        say({"begin": about})
+        self._say({"begin": {**about, "content": plain(content)}})
         return True
 
-    for report in work.reports(job, begin):
-        errors += not ours
-        if ours or errors > heard:
-            say({"report": plain(report), "of_template": ours})
-        ours = False
+    def tell(self, outcome: Outcome | Surveyed) -> None:
+        self._errors += not self._in_one
+        if self._in_one or self._errors > self._heard:
+            self._say({"outcome": plain(outcome), "of_template": self._in_one})
+        self._in_one = False
 
 
 def _template(
@@ -157,4 +184,10 @@ def _ready_for(
     say({"value": work.ready_for(request["target"], source)})
 
 
-_DOING = {"check": _check, "template": _template, "patch": _patch, "ready": _ready_for}
+_DOING = {
+    "check": _check,
+    "survey": _survey,
+    "template": _template,
+    "patch": _patch,
+    "ready": _ready_for,
+}

@@ -6,7 +6,6 @@ import json
 import os
 import select
 import struct
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,27 +29,34 @@ def send(descriptor: int, message: Mapping[str, Any]) -> None:
 
 
 class Reader:
-    """Reads frames; ``receive`` waits until a moment of the monotonic clock."""
+    """Reads frames, waiting for them or not."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._buffer = bytearray()
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
 
-    def receive(self, until: float | None = None) -> dict[str, Any] | None:
-        """The next message; None when the time is over. Raises :class:`Closed`."""
+    def receive(self) -> dict[str, Any]:
+        """The next message, whenever it comes. Raises :class:`Closed`."""
+        while (message := self.take()) is None:
+            self.wait()
+        return message
+
+    def take(self) -> dict[str, Any] | None:
+        """The next message; None where it is not there yet. Raises :class:`Closed`."""
         while True:
             message = self._whole()
-            if message is not None:
+            if message is not None or not self._poll.poll(0):
                 return message
-            left = None if until is None else max(0.0, until - time.monotonic()) * 1000
-            if not self._poll.poll(left):
-                return None
-            part = os.read(self._descriptor, 65536)
+            part = os.read(self.descriptor, 65536)
             if not part:
                 raise Closed
             self._buffer += part
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Until there is something to read, or the time is over."""
+        self._poll.poll(None if seconds is None else seconds * 1000)
 
     def _whole(self) -> dict[str, Any] | None:
         if len(self._buffer) < _LENGTH.size:

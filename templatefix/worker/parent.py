@@ -5,32 +5,34 @@ Where there is no fork (Windows) the work is done in this process, and nothing i
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from templatefix import api
-from templatefix.checking import sha256
-from templatefix.checking.limited import CODE, HINT, report_of, words
+from templatefix.checking.limited import CODE, HINT, words
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
 from templatefix.limits import Kind, Limits, Overrun
-from templatefix.policy import policy_of
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.worker import work
-from templatefix.worker.board import Board
 from templatefix.worker.codec import plain, typed
-from templatefix.worker.frames import Closed, Reader, send
-from templatefix.worker.job import Job
+from templatefix.worker.frames import Closed
+from templatefix.worker.job import Job, Outcome
+from templatefix.worker.process import Process
+from templatefix.worker.unfinished import About, unfinished
 
 if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.repair import RepairReport
+    from templatefix.findings.survey import Surveyed
     from templatefix.patching.repair import PatchOptions
+    from templatefix.worker.surveying import SurveyJob
+
+R = TypeVar("R")
 
 #: A child that hears no signal is killed after this many times the soft limit, and a bit: on a
 #: machine with much to do, a second of the processor takes longer than one.
@@ -41,10 +43,9 @@ _FACTOR, _BIT = 3.0, 2.0
 _BETWEEN, _LEAST = 12.0, 20.0
 
 #: How often the board is looked at, in seconds.
-_LOOK = 0.2
+LOOK = 0.2
 
-#: How long a child with a server of its own has to stop it, in seconds.
-_GRACE = 10.0
+_REPORT_IT = "report it, with the template, if it comes again"
 
 
 @dataclass
@@ -52,7 +53,7 @@ class _Course:
     """How far the child has come."""
 
     bounded: bool
-    template: Mapping[str, Any] | None = None
+    template: About | None = None
     #: What the board showed last, and since when.
     shown: tuple[int, bool] = (-1, False)
     since: float = 0.0
@@ -70,6 +71,14 @@ class _Died(Exception):
     """The child is dead, or its work is, for another reason."""
 
 
+class _Gone(Exception):
+    """The child ended by itself, which another may not; ``why`` if it does."""
+
+    def __init__(self, why: _Killed | _Died) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
 class Worker:
     """A child process to work in, for the length of a ``with`` block.
 
@@ -78,16 +87,11 @@ class Worker:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._pid: int | None = None
-        self._requests = -1
-        self._replies = -1
-        self._reader: Reader | None = None
-        self._has_server = False
-        self._board = Board()
+        self._child = Process(limits)
 
     def __enter__(self) -> Worker:
         if hasattr(os, "fork"):
-            self._start()
+            self._child.start()
         return self
 
     def __exit__(
@@ -96,12 +100,22 @@ class Worker:
         fault: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stop()
+        self._child.stop()
 
     @property
     def pid(self) -> int | None:
         """The child that is there now."""
-        return self._pid
+        return self._child.pid
+
+    @property
+    def descriptor(self) -> int:
+        """What can be read when there is something to go on with."""
+        return self._child.reader.descriptor
+
+    def wait(self) -> None:
+        """Until there is something to go on with, or it is time to look at the child."""
+        if self._child.pid is not None:
+            self._child.reader.wait(LOOK)
 
     def check(self, job: Job) -> Iterator[Report]:
         """The reports of a target, each as soon as it is made; at least one.
@@ -109,31 +123,90 @@ class Worker:
         A template that has the child killed has a report that says so, and those after it have
         theirs. What a user can cause is a report with a fault, never an exception.
         """
+        for outcome in self.steps(job):
+            if outcome is None:
+                self.wait()
+            elif outcome.report is not None:
+                yield outcome.report
+
+    def steps(self, job: Job) -> Iterator[Outcome | None]:
+        """The outcomes of a job, and None wherever there is nothing to do but to wait.
+
+        A template whose child is gone is begun again in another, once.
+        """
         if not hasattr(os, "fork"):
-            yield from work.reports(job)
+            told: list[Outcome] = []
+            work.check(job, told.append)
+            yield from told
             return
-        self._has_server = self._has_server or job.server is not None
+        self._child.has_server = self._child.has_server or job.server is not None
+
+        def value(message: Mapping[str, Any]) -> Outcome:
+            return typed(Outcome, message["outcome"])
+
+        def failed(about: About | None, why: Fault | Overrun) -> Outcome:
+            report = unfinished(job, about, why)
+            return Outcome(report, None if about is None else about.content)
+
+        request = {"do": "check", "job": plain(job)}
+        yield from self._each(request, job.target, job.bounded, value, failed)
+
+    def survey_steps(self, job: SurveyJob) -> Iterator[Surveyed | None]:
+        """What the templates of a target come to, as :meth:`steps` has it."""
+        from templatefix.worker import surveying
+
+        if not hasattr(os, "fork"):
+            told: list[Surveyed] = []
+            surveying.survey(job, told.append)
+            yield from told
+            return
+
+        def value(message: Mapping[str, Any]) -> Surveyed:
+            return typed(surveying.Surveyed, message["outcome"])
+
+        def failed(about: About | None, why: Fault | Overrun) -> Surveyed:
+            return surveying.unfinished(job, about, why)
+
+        request = {"do": "survey", "job": plain(job)}
+        yield from self._each(request, job.target, True, value, failed)
+
+    def _each(
+        self,
+        request: Mapping[str, Any],
+        target: str,
+        bounded: bool,
+        value: Callable[[Mapping[str, Any]], R],
+        failed: Callable[[About | None, Fault | Overrun], R],
+    ) -> Iterator[R | None]:
+        """The values of a target's templates, and None to wait; every template has one."""
         templates = errors = 0
+        again = (-1, -1)
         while True:
-            course = _Course(job.bounded)
-            request = {"do": "check", "job": plain(job), "templates": templates, "errors": errors}
+            course = _Course(bounded)
+            asked = {**request, "templates": templates, "errors": errors}
             try:
-                for message in self._ask(request, course):
-                    if "report" in message:
-                        templates += bool(message["of_template"])
-                        errors += not message["of_template"]
-                        course.template = None
-                        yield typed(Report, message["report"])
+                for message in self._ask(asked, course):
+                    if message is None:
+                        yield None
+                        continue
+                    templates += bool(message["of_template"])
+                    errors += not message["of_template"]
+                    course.template = None
+                    yield value(message)
                 return
             except TargetError as error:
-                fault = Fault(error.code, f"{error.target}: {error.message}", error.hint)
-                yield _without_verdict(job, course.template, fault)
+                about = "" if error.target == target else f"{error.target}: "
+                yield failed(course.template, Fault(error.code, about + error.message, error.hint))
                 return
-            except _Killed as killed:
-                yield _over_limit(job, course.template, killed.overrun)
-            except _Died as died:
-                hint = "report it, with the template, if it comes again"
-                yield _without_verdict(job, course.template, Fault("TF901", str(died), hint))
+            except (_Killed, _Died, _Gone) as fault:
+                if isinstance(fault, _Gone) and again != (templates, errors):
+                    again = templates, errors
+                    continue
+                why = fault.why if isinstance(fault, _Gone) else fault
+                if isinstance(why, _Killed):
+                    yield failed(course.template, why.overrun)
+                else:
+                    yield failed(course.template, Fault("TF901", str(why), _REPORT_IT))
             if course.template is None:
                 return
             templates += 1
@@ -166,32 +239,42 @@ class Worker:
     def _value(self, request: Mapping[str, Any], target: str, *, bounded: bool = False) -> Any:
         """The one value of a request. Raises ``TargetError``."""
         try:
-            for message in self._ask(request, _Course(bounded, {} if bounded else None)):
-                if "value" in message:
-                    value = message["value"]
-            return value
-        except _Killed as killed:
-            raise TargetError(target, str(killed), HINT, CODE) from None
-        except _Died as died:
-            hint = "report it, with the template, if it comes again"
-            raise TargetError(target, str(died), hint) from None
+            try:
+                return self._only(request, target, bounded)
+            except _Gone:
+                return self._only(request, target, bounded)
+        except _Gone as gone:
+            why: Exception = gone.why
+        except (_Killed, _Died) as fault:
+            why = fault
+        if isinstance(why, _Killed):
+            raise TargetError(target, str(why), HINT, CODE)
+        raise TargetError(target, str(why), _REPORT_IT)
 
-    def _ask(self, request: Mapping[str, Any], course: _Course) -> Iterator[dict[str, Any]]:
-        """What the child answers, up to its last word, which is left out.
+    def _only(self, request: Mapping[str, Any], target: str, bounded: bool) -> Any:
+        value = None
+        course = _Course(bounded, About(target, target, None, "") if bounded else None)
+        for message in self._ask(request, course):
+            if message is None:
+                self.wait()
+            elif "value" in message:
+                value = message["value"]
+        return value
 
-        Raises ``TargetError``, ``_Killed`` or ``_Died``.
+    def _ask(self, request: Mapping[str, Any], course: _Course) -> Iterator[dict[str, Any] | None]:
+        """What the child answers, up to its last word, which is left out; None to wait for more.
+
+        Raises ``TargetError``, ``_Killed``, ``_Died`` or ``_Gone``.
         """
-        if self._pid is None:
-            self._start()
-        assert self._reader is not None
         try:
-            send(self._requests, request)
+            self._child.ask(request)
             while True:
-                message = self._reader.receive(time.monotonic() + _LOOK)
+                message = self._child.reader.take()
                 if message is None:
                     if self._is_late(course):
-                        self._stop()
+                        self._child.stop()
                         raise _Killed(self._overrun(course))
+                    yield None
                     continue
                 # Silence is counted from the last message, too.
                 course.shown = (-1, False)
@@ -202,19 +285,19 @@ class Worker:
                 if "bug" in message:
                     raise _Died(f"templatefix fails on it: {message['bug']}")
                 if "memory" in message:
-                    self._stop()
+                    self._child.stop()
                     megabytes = f"takes more than {self.limits.megabytes} MB"
                     raise _Killed(self._described("memory", megabytes))
                 if "begin" in message:
-                    course.template = message["begin"]
+                    course.template = typed(About, message["begin"])
                 else:
                     yield message
         except (Closed, OSError):
-            raise self._died() from None
+            raise _Gone(self._end()) from None
 
     def _is_late(self, course: _Course) -> bool:
         """Whether the child does the same thing for too long."""
-        now, shown = time.monotonic(), self._board.look()
+        now, shown = time.monotonic(), self._child.board.look()
         if shown != course.shown:
             course.shown, course.since = shown, now
             return False
@@ -235,94 +318,20 @@ class Worker:
         return self._described("time", f"is followed by work of more than {self._between:g} s")
 
     def _described(self, kind: Kind, what: str) -> Overrun:
-        step = self._board.step()
+        step = self._child.board.step()
         scenario, kwargs, turn = (step.get(name) for name in ("scenario", "kwargs", "turn"))
         return Overrun(kind, step["doing"], what, None, scenario, kwargs, turn)
 
-    def _died(self) -> _Killed | _Died:
+    def _end(self) -> _Killed | _Died:
         """Why the child hung up."""
-        assert self._pid is not None
-        _, status = os.waitpid(self._pid, 0)
-        self._pid = None
-        self._close()
+        status = self._child.status()
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             name = signal.Signals(number).name
             if number == signal.SIGXCPU:
                 return _Killed(self._described("time", "is part of what takes too long in all"))
-            if self._board.look()[1] and number in (signal.SIGKILL, signal.SIGABRT):
+            if self._child.board.look()[1] and number in (signal.SIGKILL, signal.SIGABRT):
                 # The system's own want of memory, or a library's.
                 return _Killed(self._described("memory", f"ended by {name}"))
             return _Died(f"the process that checks it was ended by {name}")
         return _Died(f"the process that checks it ended with code {os.WEXITSTATUS(status)}")
-
-    def _start(self) -> None:
-        requests, self._requests = os.pipe()
-        self._replies, replies = os.pipe()
-        parent = os.getpid()
-        self._board.write(None)
-        pid = os.fork()
-        if pid == 0:
-            os.close(self._requests)
-            os.close(self._replies)
-            from templatefix.worker.child import serve
-
-            serve(requests, replies, self._board, self.limits, parent)
-        self._pid = pid
-        os.close(requests)
-        os.close(replies)
-        self._reader = Reader(self._replies)
-
-    def _stop(self) -> None:
-        pid, self._pid = self._pid, None
-        if pid is None:
-            return
-        try:
-            if self._has_server:
-                os.kill(pid, signal.SIGTERM)
-                end = time.monotonic() + _GRACE
-                while time.monotonic() < end:
-                    if os.waitpid(pid, os.WNOHANG)[0]:
-                        return
-                    time.sleep(0.02)
-        finally:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-            self._close()
-
-    def _close(self) -> None:
-        os.close(self._requests)
-        os.close(self._replies)
-        self._reader = None
-
-
-def _over_limit(job: Job, about: Mapping[str, Any] | None, overrun: Overrun) -> Report:
-    about = about or {}
-    text = about.get("text")
-    return report_of(
-        overrun,
-        target=about.get("target", job.target),
-        display=about.get("display", job.target),
-        name=about.get("name"),
-        sha256=sha256(text) if text else None,
-        source=text,
-        block_size=job.options.block_size,
-        policy=job.options.policy or policy_of(text or "") or "keep-reasoning",
-    )
-
-
-def _without_verdict(job: Job, about: Mapping[str, Any] | None, fault: Fault) -> Report:
-    about = about or {}
-    return Report(
-        target=about.get("target", job.target),
-        display=about.get("display", job.target),
-        template_name=about.get("name"),
-        template_sha256=None,
-        tokenizer_source=None,
-        tokenizer_approximate=False,
-        block_size=job.options.block_size,
-        policy=job.options.policy or "keep-reasoning",
-        verdict="error",
-        fault=fault,
-    )

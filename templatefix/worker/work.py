@@ -6,16 +6,45 @@ import base64
 import io
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import IO, Any
 
 from templatefix import api
 from templatefix.findings.outcome import Report
 from templatefix.source import ChatTemplate, SourceOptions
-from templatefix.worker.job import Job
+from templatefix.worker.content import content_of
+from templatefix.worker.job import Content, Job, Outcome
 
 
-def reports(job: Job, begun: Callable[[ChatTemplate], bool] | None = None) -> Iterator[Report]:
-    """The reports of a job; see ``api.check_each``."""
+def check(
+    job: Job,
+    tell: Callable[[Outcome], None],
+    begun: Callable[[ChatTemplate, Content | None], bool] = lambda *_: True,
+) -> None:
+    """Tell the outcomes of a job, each as soon as it is known.
+
+    ``begun`` is told of every template before it is looked into, and may say that it is passed
+    over: then it has no outcome at all.
+    """
+    content: Content | None = None
+
+    def begin(template: ChatTemplate) -> bool:
+        nonlocal content
+        content = content_of(template) if job.hashed else None
+        if not begun(template, content):
+            return False
+        if content is not None and content in job.known:
+            tell(Outcome(None, content))
+            return False
+        return True
+
+    for report in _reports(job, begin):
+        tell(Outcome(report, content))
+        content = None
+
+
+def _reports(job: Job, begun: Callable[[ChatTemplate], bool]) -> Iterator[Report]:
+    """See ``api.check_each``."""
     more: dict[str, Any] = {}
     if job.recorded is not None:
         stdin = sys.stdin.buffer if job.recorded == "-" else None
@@ -23,10 +52,10 @@ def reports(job: Job, begun: Callable[[ChatTemplate], bool] | None = None) -> It
         more["recover"] = job.recover
     if job.server is not None:
         more["server"] = job.server
-    if begun is not None:
-        more["begun"] = begun
+    if job.part is not None:
+        more["part"] = Path(job.part)
     yield from api.check_each(
-        job.target, job.source, job.options, stream(job.given), job.alone, **more
+        job.target, job.source, job.options, stream(job.given), job.alone, begun=begun, **more
     )
 
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from templatefix import api
 from templatefix.cli.program import templatefix
 from templatefix.findings.outcome import Report
-from templatefix.worker import Job, Worker
+from templatefix.worker import Job, Outcome, Worker
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,12 +61,13 @@ class Program:
 def stubbed(monkeypatch: pytest.MonkeyPatch, outcomes: Mapping[str, Report]) -> Program:
     program = Program(dict(outcomes))
 
-    def check(worker: Worker, job: Job) -> list[Report]:
-        return program.check_target(job.target, job.source, job.options, alone=job.alone)
+    def steps(worker: Worker, job: Job) -> Iterator[Outcome]:
+        for each in program.check_target(job.target, job.source, job.options, alone=job.alone):
+            yield Outcome(each)
 
     # In this process, which sees what is asked.
     monkeypatch.setattr(Worker, "__enter__", lambda worker: worker)
-    monkeypatch.setattr(Worker, "check", check)
+    monkeypatch.setattr(Worker, "steps", steps)
     return program
 
 

