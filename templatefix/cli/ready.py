@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from templatefix.cli.limits import network_option
+from templatefix.cli.limits import limit_options, limits_of, network_option
 
 FORMATS = ("text", "json", "markdown")
 
@@ -54,6 +54,7 @@ def path(name: str) -> None:
 @click.option("--tokenizer", metavar="P", help="Tokenizer: a path or a hub id.")
 @click.option("--revision", metavar="R", help="Branch, tag or commit on the hub.")
 @click.option("--offline", is_flag=True, help="Take hub files from the cache only.")
+@limit_options
 @network_option
 @click.pass_context
 def for_(
@@ -63,6 +64,8 @@ def for_(
     revision: str | None,
     offline: bool,
     network_timeout: float,
+    time_limit: float | None,
+    memory_limit: int | None,
 ) -> None:
     """Find the one that serves a model: by its id, else by what its template renders.
 
@@ -72,7 +75,7 @@ def for_(
     from templatefix.source import SourceOptions
 
     source = SourceOptions(revision, offline, tokenizer=tokenizer, time_limit=network_timeout)
-    ctx.exit(ready_session.find(target, source))
+    ctx.exit(ready_session.find(target, source, limits_of(time_limit, memory_limit)))
 
 
 @ready.command()
@@ -94,6 +97,8 @@ def for_(
     metavar="N",
     help="Generated conversations for each reference (100).",
 )
+@limit_options
+@network_option
 @click.pass_context
 def record(
     ctx: click.Context,
@@ -103,8 +108,14 @@ def record(
     offline: bool,
     check: bool,
     max_examples: int,
+    network_timeout: float,
+    time_limit: float | None,
+    memory_limit: int | None,
 ) -> None:
     """Measure one against the published templates, and write its record beside it."""
     from templatefix.cli import ready_session
+    from templatefix.source import SourceOptions
 
-    ctx.exit(ready_session.record(name, references, tokenizer, offline, check, max_examples))
+    source = SourceOptions(offline=offline, tokenizer=tokenizer, time_limit=network_timeout)
+    limits = limits_of(time_limit, memory_limit)
+    ctx.exit(ready_session.record(name, references, source, check, max_examples, limits))

@@ -6,27 +6,23 @@ from collections.abc import Sequence
 
 import click
 
-from templatefix import api
 from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
 from templatefix.errors import TargetError
-from templatefix.ready.encoders import against_encoder
 from templatefix.ready.fit import serving
-from templatefix.ready.measure import measured
-from templatefix.ready.record import record_json
 from templatefix.ready.shelf import shelf, take
 from templatefix.report.visible import visible
-from templatefix.source import ChatTemplate, SourceOptions
+from templatefix.source import SourceOptions
 from templatefix.worker import Limits, Worker
 
 FOUND, NOT_FOUND = 0, 1
 
 
-def find(target: str, source: SourceOptions) -> int:
+def find(target: str, source: SourceOptions, limits: Limits) -> int:
     """Print the paths of the ready templates for a target. Raises ``TargetError``."""
     found = [str(each.path) for each in serving(target, shelf())]
     if not found:
-        with Worker(Limits()) as worker:
+        with Worker(limits) as worker:
             found = worker.ready_for(target, source)
     write_stdout("".join(f"{path}\n" for path in found))
     if not found:
@@ -41,27 +37,17 @@ def find(target: str, source: SourceOptions) -> int:
 def record(
     name: str,
     references: Sequence[str],
-    tokenizer: str | None,
-    offline: bool,
+    source: SourceOptions,
     check: bool,
     max_examples: int,
+    limits: Limits,
 ) -> int:
     """Measure a ready template; write its record, or compare it. Raises ``TargetError``."""
     ready = take(name)
     targets = _targets(references, ready.header.references)
-    source = SourceOptions(offline=offline, tokenizer=tokenizer)
-    with progress(wanted=True) as shown:
-        published: list[tuple[str, ChatTemplate]] = []
-        for model_id in ready.header.references:
-            shown.now(f"loading {model_id}")
-            published.append((model_id, api.the_template(targets.get(model_id, model_id), source)))
-        encoders = []
-        for named in ready.header.encoders:
-            shown.now(f"measuring {name} against {named.name}")
-            itself = api.the_template(str(ready.path), source)
-            encoders.append(against_encoder(ready, named, itself, max_examples))
+    with progress(wanted=True) as shown, Worker(limits) as worker:
         shown.now(f"measuring {name}")
-        text = record_json(measured(ready, published, max_examples, encoders))
+        text = worker.record(name, targets, source, max_examples)
     path = ready.record_path
     known = path.read_text(encoding="utf-8") if path.is_file() else None
     if known == text:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from templatefix.cli.check import _json_object
+from templatefix.cli.limits import limit_options, limits_of, network_option, soft_limits
 from templatefix.serving.choices import CONNECTORS, EMITS, ROLES
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -55,6 +56,8 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 @click.option("--revision", metavar="R", help="Branch, tag or commit on the hub.")
 @click.option("--offline", is_flag=True, help="Take hub files from the cache only.")
 @click.option("--emit", type=click.Choice(EMITS), default="text", help="What to print (text).")
+@limit_options
+@network_option
 @click.option("-q", "--quiet", is_flag=True, help="Print no notes and no warnings.")
 @click.pass_context
 def serve_args(ctx: click.Context, /, target: str, **asked: Any) -> None:
@@ -83,6 +86,7 @@ def serve_args(ctx: click.Context, /, target: str, **asked: Any) -> None:
         template_name=asked["template_name"],
         tokenizer=asked["tokenizer"],
         chat_template=asked["chat_template"],
+        time_limit=asked["network_timeout"],
     )
     options = ServeOptions(
         asked["kwargs"] or {},
@@ -91,7 +95,8 @@ def serve_args(ctx: click.Context, /, target: str, **asked: Any) -> None:
         Storage(asked["connector"], asked["role"], asked["cpu_bytes"], asked["store_tp_size"]),
     )
     stdin = sys.stdin.buffer if target == "-" else None
-    with progress(wanted=not asked["quiet"]) as shown:
+    limits = limits_of(asked["time_limit"], asked["memory_limit"])
+    with progress(wanted=not asked["quiet"]) as shown, soft_limits(limits):
         shown.now(f"checking {target}")
         try:
             plan = api.serve(target, source, options, asked["model"], stdin)

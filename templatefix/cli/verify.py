@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from templatefix.cli.check import _json_object
+from templatefix.cli.limits import limit_options, limits_of, soft_limits
 
 if TYPE_CHECKING:
     from templatefix.findings.verification import Verification
+    from templatefix.limits import Limits
     from templatefix.source import ChatTemplate
 
 CLIENTS = ("faithful", "reasoning-dropping", "both")
@@ -94,6 +96,7 @@ KEY_VARIABLE = "TEMPLATEFIX_API_KEY"
 @click.option("--insecure", is_flag=True, help="Trust any certificate.")
 @click.option("--output-format", type=click.Choice(FORMATS), default="text", help="Default: text.")
 @click.option("--output", metavar="FILE", help="Write the report to a file.")
+@limit_options
 @click.option("-q", "--quiet", is_flag=True, help="Print tables and the last line only.")
 @click.pass_context
 def verify(ctx: click.Context, /, url: str, **options: Any) -> None:
@@ -117,6 +120,7 @@ def verify(ctx: click.Context, /, url: str, **options: Any) -> None:
 
     if options["ca"] and options["insecure"]:
         raise click.UsageError("--ca and --insecure exclude each other")
+    limits = limits_of(options["time_limit"], options["memory_limit"])
     named = options["conversation"]
     client = options["client"]
     asked = VerifyOptions(
@@ -137,9 +141,9 @@ def verify(ctx: click.Context, /, url: str, **options: Any) -> None:
         write_back=options["write_back"],
         salt=options["salt"],
         token_ids=options["token_ids"],
-        target=None if options["target"] is None else _target(options["target"]),
+        target=None if options["target"] is None else _target(options["target"], limits),
     )
-    with progress(wanted=not options["quiet"]) as shown:
+    with progress(wanted=not options["quiet"]) as shown, soft_limits(limits):
         verification = drive(url, asked, shown.now)
     # A report for people that nobody gets to see, or that has no turn in it, is one line on stderr.
     for_people = options["output_format"] == "text"
@@ -174,10 +178,11 @@ def _or_nothing(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return {} if given is None else given
 
 
-def _target(name: str) -> ChatTemplate:
+def _target(name: str, limits: Limits) -> ChatTemplate:
     from templatefix import api
 
-    return api.the_template(name, api.SourceOptions())
+    with soft_limits(limits):
+        return api.the_template(name, api.SourceOptions())
 
 
 def _template(name: str) -> str:

@@ -184,10 +184,22 @@ def _ready_for(
     say({"value": work.ready_for(request["target"], source)})
 
 
+def _record(
+    request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
+) -> None:
+    from templatefix.ready.recording import recorded
+
+    guard.renew(bounded=False)  # there are many conversations, with several templates
+    source = typed(SourceOptions, request["source"])
+    text = recorded(request["name"], request["targets"], source, request["max_examples"])
+    say({"value": text})
+
+
 _DOING = {
     "check": _check,
     "survey": _survey,
     "template": _template,
     "patch": _patch,
     "ready": _ready_for,
+    "record": _record,
 }

@@ -236,6 +236,23 @@ class Worker:
         request = {"do": "ready", "target": target, "source": plain(source)}
         return typed(list[str], self._value(request, target))
 
+    def record(
+        self, name: str, targets: Mapping[str, str], source: SourceOptions, max_examples: int
+    ) -> str:
+        """``ready.recording.recorded``, in the child."""
+        from templatefix.ready.recording import recorded
+
+        if not hasattr(os, "fork"):
+            return recorded(name, targets, source, max_examples)
+        request = {
+            "do": "record",
+            "name": name,
+            "targets": dict(targets),
+            "source": plain(source),
+            "max_examples": max_examples,
+        }
+        return typed(str, self._value(request, name))
+
     def _value(self, request: Mapping[str, Any], target: str, *, bounded: bool = False) -> Any:
         """The one value of a request. Raises ``TargetError``."""
         try:

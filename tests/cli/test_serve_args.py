@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from templatefix.cli.program import templatefix
 from tests.example import EXAMPLE
+from tests.hostile.templates import SLOW
 from tests.hub import HubServer, Repository
 from tests.subjects import APPENDS, APPENDS_ALL
 
@@ -198,3 +199,12 @@ def test_what_no_terminal_should_see_is_refused(model: Path) -> None:
     assert ended.stdout == ""
     assert "\x1b" not in ended.stderr
     assert "rename it" in ended.stderr
+
+
+def test_a_template_that_takes_too_much_does_not_hold_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "slow.jinja"
+    file.write_text(SLOW["nested ranges"], encoding="utf-8")
+    words = ["serve-args", str(file), "--model", "org/name", "--time-limit", "0.2"]
+    ended = CliRunner().invoke(templatefix, words)
+    assert ended.exit_code == 0
+    assert "could not be evaluated" in ended.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from templatefix.patching.bench import Bench
 from templatefix.ready import shelf
 from templatefix.ready.measure import against_patch
 from templatefix.ready.record import record_from
+from tests.hostile.templates import DEAF
 from tests.subjects import APPENDS, branches, template
 
 HEADER = """\
@@ -146,3 +148,12 @@ def test_a_reference_that_the_header_does_not_name_is_refused(folder: Path) -> N
     code, said = record(folder, HEADER + READY, "--reference", "org/Two=x.jinja")
     assert code == 2
     assert "the header names no such reference" in said
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_published_template_that_takes_too_much_is_no_reference(folder: Path) -> None:
+    (folder.parent / "published.jinja").write_text(DEAF["a comparison"], encoding="utf-8")
+    code, said = record(folder, HEADER + READY, "--time-limit", "0.3")
+    assert code == 1
+    assert "rendering takes more than 0.3 s" in said.splitlines()[-1]
+    assert not (folder / "one.json").exists()
