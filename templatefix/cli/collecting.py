@@ -127,6 +127,8 @@ class Streamed:
     def close(self) -> None:
         for report in self._faulty:
             tell_fault(report)
+        if isinstance(self._lines, ResumedLines) and not self._whole.quiet:
+            click.echo(visible(self._lines.summary), err=True)
 
 
 def collector(

@@ -49,6 +49,7 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
         self._contents: dict[tuple[str, str, str | None], list[Content]] = defaultdict(list)
         self._others: list[_Line] = []
         self._order: list[_Line] = []
+        self._added = 0
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
@@ -71,6 +72,12 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
         finally:
             self._file.close()
 
+    @property
+    def summary(self) -> str:
+        """How many lines this run has, and how many of them were there."""
+        known = len(self._order) - self._added
+        return f"{self._name}: {len(self._order)} templates, {known} of them known before"
+
     def known(self, target: str, options: str, part: str | None) -> tuple[Content, ...]:
         """The contents that need not be checked again, of a target or a part of it."""
         return tuple(self._contents.get((target, options, part), ()))
@@ -86,6 +93,7 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
         write_line(self._file.fileno(), self._name, line)
         self._order.append(_Line(self._end, len(line), "", Ending()))
         self._end += len(line)
+        self._added += 1
 
     def _lock(self) -> None:
         with contextlib.suppress(ImportError):

@@ -187,6 +187,9 @@ def test_what_is_in_a_file_is_not_checked_again(
     assert file.read_bytes() == whole
     assert {first.exit_code, second.exit_code} == {2}
     assert first.stdout == second.stdout == ""
+    assert second.stderr.endswith(
+        f"{file}: {MANY + 4} templates, {MANY + 3} of them known before\n"
+    )
     # Once nothing fails any more, the exit code is that of all lines, old or new.
     (folder / "1" / "bytes.jinja").unlink()
     assert check(str(folder), "--resume", str(file)).exit_code == 0
