@@ -101,6 +101,25 @@ def test_deepseek_v4_keeps_its_reasoning_when_it_is_told_to_or_has_tools(tmp_pat
     assert alike["kwargs enable_thinking=false"] == "renders as thinking=false does"
 
 
+def test_deepseek_v41_does_as_v4_does(tmp_path: Path) -> None:
+    config = {
+        "architectures": ["DeepseekV41ForCausalLM"],
+        "model_type": "deepseek_v4",
+        "quantization_config": {"quant_method": "fp8"},
+    }
+    checked = _checked(_model(tmp_path, "deepseek-v4", config))
+    core = _core(checked)
+    assert checked.renderer.startswith("deepseek_v41 of vLLM 0.")
+    assert checked.verdict == "breaks"
+    assert core["reasoning-chat/default/faithful/raw"] is False
+    assert core["reasoning-chat/drop_thinking=false/faithful/raw"] is True
+    errors = _errors(checked)
+    assert set(errors) == {"TF102"}
+    assert '{"drop_thinking": false}' in _fix(errors["TF102"])
+    heads = {each.detail for each in checked.findings if each.code == "TF404"}
+    assert "reasoning_effort" in heads
+
+
 def test_deepseek_v32_drops_reasoning_at_every_question_whatever_it_is_told(tmp_path: Path) -> None:
     # Of the vocabulary only the special tokens matter, which both versions spell alike.
     config = {"architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32"}
