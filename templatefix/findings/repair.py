@@ -52,6 +52,14 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class Rungless:
+    """A rung that had no candidate, and what stood in the way."""
+
+    rung: int
+    why: str
+
+
+@dataclass(frozen=True)
 class Broken:
     """A comparison that does not preserve; ``turn`` is the later request."""
 
@@ -174,5 +182,6 @@ class RepairReport:
     fixes: tuple[FixOutcome, ...] = ()
     trades: tuple[Trade, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    passed_over: tuple[Rungless, ...] = ()
     render_cost: RenderCost | None = None
     runs: tuple[RunOutcome, ...] = ()

@@ -29,6 +29,7 @@ from templatefix.patching.fixes import Mended, Mending, mend
 from templatefix.patching.fixes.ground import survey
 from templatefix.patching.header import changed_lines, with_header
 from templatefix.patching.ladder import climb, fold, kwarg, rebuild
+from templatefix.patching.ladder.rebuild_place import Unbuildable
 from templatefix.render import Crashed, Refused, SyntaxFault
 from templatefix.replay.run import Plan
 from templatefix.source.template import ChatTemplate
@@ -83,6 +84,14 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class PassedOver:
+    """A rung that had no candidate, and what stood in the way."""
+
+    rung: int
+    why: str
+
+
+@dataclass(frozen=True)
 class Patched:
     """What came of a repair.
 
@@ -102,6 +111,7 @@ class Patched:
     broken: int
     excluded: int
     attempts: tuple[Attempt, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
     failing: Attempt | None = None
     fixes: tuple[Mending, ...] = ()
 
@@ -129,6 +139,7 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
     if over:  # what cannot be rendered cannot be proven
         raise TargetError(template.display, words(over[0]), HINT, CODE)
     attempts: list[Attempt] = []
+    passed: list[PassedOver] = []
     found: tuple[Candidate, Proof | None] | None
     if not broken and mended.changed:
         found = Candidate(subject.parsed.text, 0, ()), None
@@ -137,7 +148,7 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
         unchanged = _outcome(template, options, "unchanged", mended)
         return replace(unchanged, text=template.text, excluded=excluded)
     else:
-        found = _climb(bench, options, asked, attempts)
+        found = _climb(bench, options, asked, attempts, passed)
     if found is None:
         failed = _outcome(template, options, "failed", mended)
         return replace(
@@ -145,6 +156,7 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
             broken=broken,
             excluded=_excluded(bench, bench.original),
             attempts=tuple(attempts),
+            passed_over=tuple(passed),
             failing=_failing(bench, attempts),
         )
     candidate, proof = found
@@ -157,6 +169,7 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
         broken=broken,
         excluded=_excluded(bench, bench.trial(candidate.text)),
         attempts=tuple(attempts),
+        passed_over=tuple(passed),
     )
 
 
@@ -167,10 +180,18 @@ def _outcome(
 
 
 def _climb(
-    bench: Bench, options: PatchOptions, asked: CheckOptions, attempts: list[Attempt]
+    bench: Bench,
+    options: PatchOptions,
+    asked: CheckOptions,
+    attempts: list[Attempt],
+    passed: list[PassedOver],
 ) -> tuple[Candidate, Proof] | None:
-    for _, rung in LADDER:
-        found = _first_that_holds(bench, rung, options, asked, attempts)
+    for number, rung in LADDER:
+        try:
+            found = _first_that_holds(bench, rung, options, asked, attempts)
+        except Unbuildable as unbuildable:
+            passed.append(PassedOver(number, str(unbuildable)))
+            continue
         if found is not None:
             return found
     return None

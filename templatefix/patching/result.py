@@ -16,6 +16,7 @@ from templatefix.findings.repair import (
     FixOutcome,
     Refusal,
     RepairReport,
+    Rungless,
     Trade,
 )
 from templatefix.patching.bench import Bench, Trial
@@ -81,6 +82,7 @@ def report_of(patched: Patched, options: PatchOptions) -> RepairReport:
             render_cost(patched.text or "", bench) if candidate and candidate.rung == 5 else None
         ),
         refusals=tuple(map(_refusal, patched.attempts)),
+        passed_over=tuple(Rungless(each.rung, each.why) for each in patched.passed_over),
         runs=tuple(
             run_outcome(run, options.block_size, full=True)
             for run in (after.runs if patched.status == "patched" else ())

@@ -91,6 +91,7 @@ def _reason(patched: Patched) -> tuple[str | None, str | None]:
     if patched.status != "failed":
         return None, None
     if not patched.attempts:
-        return None, _NO_CANDIDATE
+        passed = [f"; rung {each.rung}: {each.why}" for each in patched.passed_over]
+        return None, "".join([_NO_CANDIDATE, *passed])
     last = patched.attempts[-1]
     return last.violation.clause, f"rung {last.rung}: {last.violation.message}"

@@ -99,6 +99,7 @@ def patch_json(report: RepairReport, edition: Edition, versions: Mapping[str, st
         ],
         "render_cost": _cost(report.render_cost),
         "attempts_refused": [_refusal(each) for each in report.refusals],
+        "passed_over": [{"rung": each.rung, "why": each.why} for each in report.passed_over],
     }
     return to_json(document) + "\n"
 

@@ -223,6 +223,7 @@ def _particulars(report: RepairReport) -> list[str]:
     earlier = report.refusals[:-1] if report.status == "failed" else report.refusals
     told = [_refused(refusal, "refused: ")[0] for refusal in earlier]
     lines += dict.fromkeys(told)  # the same refusal twice says nothing new; --report has all
+    lines += [f"  rung {each.rung} has no candidate: {each.why}" for each in report.passed_over]
     for clause in report.clauses:
         lines += [f"  {clause.clause}: {note}" for note in clause.notes]
     lines.append(f"  original sha256 {report.original_sha256}")

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from templatefix import api
 from templatefix.cli.patch_target_file import for_stdout
 from templatefix.cli.program import templatefix
-from templatefix.findings.repair import Refusal, RepairReport
+from templatefix.findings.repair import Refusal, RepairReport, Rungless
 from templatefix.patching import repair as repairing
 from templatefix.patching.repair import PatchOptions
 from templatefix.source import ChatTemplate
@@ -507,7 +507,8 @@ def failing(monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
 def test_what_cannot_be_repaired_leaves_no_file(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(monkeypatch, refusals=REFUSALS, failing=REFUSALS[-1])
+    passed = (Rungless(4, "macros \x1b[2J print it"),)
+    failing(monkeypatch, refusals=REFUSALS, failing=REFUSALS[-1], passed_over=passed)
     out, report = file.with_name("out.jinja"), file.with_name("report.json")
     ended = patch(str(file), "--out", str(out), "--report", str(report))
     assert (ended.exit_code, ended.stdout) == (1, "")
@@ -521,9 +522,13 @@ def test_what_cannot_be_repaired_leaves_no_file(
     assert "\u202e" not in ended.stderr
     refused = json.loads(report.read_text())["attempts_refused"]
     assert [each["clause"] for each in refused] == ["C1", "C2"]
+    passed_over = json.loads(report.read_text())["passed_over"]
+    assert passed_over == [{"rung": 4, "why": passed[0].why}]
     verbose = patch(str(file), "--diff", "--verbose")
     assert (verbose.exit_code, verbose.stdout) == (1, "")
     assert "refused: rung 2 breaks C1: a first one" in verbose.stderr
+    assert "  rung 4 has no candidate: macros " in verbose.stderr
+    assert "\x1b" not in verbose.stderr
 
 
 def test_without_a_candidate_the_breaks_are_named(

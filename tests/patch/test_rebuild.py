@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
+from jinja2 import nodes
 
 from templatefix.chat.battery import TOOLS
 from templatefix.checking import CheckOptions, prepare
@@ -13,9 +14,11 @@ from templatefix.checking.runs import modes_of
 from templatefix.patching.bench import Bench
 from templatefix.patching.contract import verify
 from templatefix.patching.ladder.rebuild import candidates
+from templatefix.patching.ladder.rebuild_place import Unbuildable, seats
 from templatefix.patching.ladder.rebuild_tree import Choice, Undecided, condition, decide
 from templatefix.patching.repair import Patched, PatchOptions, repair
 from templatefix.render import Refused, RenderRequest
+from templatefix.syntax import parse
 from tests.subjects import PROMPT, branches, template
 
 _CALLS = (
@@ -216,3 +219,37 @@ def test_a_decision_as_a_condition() -> None:
     assert condition(Choice("a", "false", "true")) == "not a"
     assert condition(Choice("a", "true", Choice("b", "true", "false"))) == "(a or b)"
     assert condition(Choice("a", Choice("b", "false", "true"), "false")) == "(a and not b)"
+
+
+#: Two loops print answers: those of the past, and the last one.
+TWO_LOOPS = (
+    "{%- for message in messages[:-1] %}"
+    "{{- '<|im_start|>' + message.role + '\n' + message.content | trim + '<|im_end|>\n' }}"
+    "{%- endfor %}"
+    "{%- for message in messages[-1:] %}"
+    "{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
+    "{%- endfor %}"
+) + PROMPT
+
+
+def test_what_stands_in_the_way_of_a_branch_is_said() -> None:
+    why = "answers are not printed by one loop over the messages"
+    with pytest.raises(Unbuildable, match=why):
+        next(candidates(bench(TWO_LOOPS)))
+
+
+def test_a_macro_that_calls_itself_is_followed_to_where_it_is_called_first() -> None:
+    text = (
+        "{%- macro shown(value) -%}"
+        "{%- if value is mapping -%}{{- shown(value.inner) -}}"
+        "{%- else -%}{{- value -}}{%- endif -%}"
+        "{%- endmacro -%}"
+        "{%- for message in messages %}{{- shown(message.content) }}{% endfor %}"
+    )
+    parsed = parse(text)
+    (printed,) = (
+        place.node
+        for place in parsed.places
+        if isinstance(place.parent, nodes.Output) and parsed.source(place.node) == "value"
+    )
+    assert [parsed.source(seat) for seat in seats(parsed, printed)] == ["shown(message.content)"]

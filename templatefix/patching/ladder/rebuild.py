@@ -20,27 +20,41 @@ _REST = "Answers of which it is not known how a model writes them are printed as
 
 
 def candidates(bench: Bench) -> Iterator[Candidate]:
-    """Rebuilt branches without a failure on the bench."""
-    try:
-        evidence = gather(bench)
-    except Unbuildable:
-        return
+    """Rebuilt branches without a failure on the bench.
+
+    Raises :class:`Unbuildable` where there is none, with what stands in the way.
+    """
+    evidence = gather(bench)
     tokens = bench.subject.template.special_tokens
+    why = "no rebuilt branch renders"
+    found_any = False
     for holds in _scopes(bench):
         try:
             edits = rebuilt(bench.subject.parsed, evidence, holds, tokens)
-        except Unbuildable:
+        except Unbuildable as unbuildable:
+            why = str(unbuildable)
             continue
         text = apply(bench.subject.parsed.text, edits)
         trial = bench.trial(text)
         if trial.fault is not None:
+            why = f"a rebuilt branch does not render: {trial.fault}"
             continue
         if not trial.failures:
+            found_any = True
             yield Candidate(text, 4, (_NOTE, _REST), edits)
-        elif len(trial.failures) < len(bench.original.failures):
+            continue
+        first = trial.failures[0]
+        why = (
+            f"a rebuilt branch leaves {len(trial.failures)} of {trial.comparisons} comparisons "
+            f"broken: {first.code} in {first.run.plan.id}, request {first.comparison.turn}"
+        )
+        if len(trial.failures) < len(bench.original.failures):
             # What is no answer may still move with the position: the head, most of all.
             for found in pinned_from(bench, trial, 4):
+                found_any = True
                 yield replace(found, notes=(_NOTE, _REST, _PINNED))
+    if not found_any:
+        raise Unbuildable(why)
 
 
 def _scopes(bench: Bench) -> Iterator[Callable[[Case], bool]]:

@@ -78,8 +78,14 @@ def region_of(template: Template, spans: Iterable[Span]) -> Region:
     )
 
 
-def seats(template: Template, node: nodes.Node, depth: int = 0) -> Iterator[nodes.Node]:
-    """A node, or the calls of the macro in which it stands."""
+def seats(
+    template: Template, node: nodes.Node, within: frozenset[str] = frozenset()
+) -> Iterator[nodes.Node]:
+    """A node, or the calls of the macro in which it stands.
+
+    ``within`` are the macros that lead to it: where these call each other, the call that all begins
+    with is sought.
+    """
     at: nodes.Node | None = node
     while at is not None and not isinstance(at, nodes.Macro):
         place = template.parents.get(id(at))
@@ -87,8 +93,8 @@ def seats(template: Template, node: nodes.Node, depth: int = 0) -> Iterator[node
     if not isinstance(at, nodes.Macro):
         yield node
         return
-    if depth > 5:
-        raise Unbuildable("macros call each other")
+    if at.name in within:
+        return
     for place in template.places:
         call = place.node
         if (
@@ -98,7 +104,7 @@ def seats(template: Template, node: nodes.Node, depth: int = 0) -> Iterator[node
             and _loop_or_macro(template, call)
             and not _for_others(template, call)
         ):
-            yield from seats(template, call, depth + 1)
+            yield from seats(template, call, within | {at.name})
 
 
 def _for_others(template: Template, node: nodes.Node) -> bool:
