@@ -49,7 +49,8 @@ TINY_QWEN3 = {
     "rope_theta": 10000.0,
     "dtype": "bfloat16",
 }
-PARSERS = ("--reasoning-parser=qwen3", "--tool-call-parser=hermes", "--enable-auto-tool-choice")
+#: Of reasoning and of calls.
+PARSERS = ("qwen3", "hermes")
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,12 @@ class RenderServer:
             {
                 "chat_request": {"model": NAME, **request},
                 "prompt_token_ids": prompt_ids,
-                "generate_response": {"request_id": "r", "choices": [choice]},
+                # From here parsers take what the prompt ends in, from there the first space.
+                "generate_response": {
+                    "request_id": "r",
+                    "prompt_token_ids": prompt_ids,
+                    "choices": [choice],
+                },
             },
         )
         assert reply.status == 200, reply.body
@@ -148,12 +154,15 @@ def write_model(directory: Path) -> None:
 
 
 @contextmanager
-def rendering(python: str, directory: Path, home: Path) -> Iterator[RenderServer]:
+def rendering(
+    python: str, directory: Path, home: Path, parsers: tuple[str, str] = PARSERS
+) -> Iterator[RenderServer]:
     """The server on a free port of the loopback interface, ended at the end whatever happens."""
     port = free_port()
     command = [python, "-m", "vllm.entrypoints.cli.main", "launch", "render", str(directory)]
     command += ["--host=127.0.0.1", f"--port={port}", f"--served-model-name={NAME}"]
-    command += ["--trust-request-chat-template", *PARSERS]
+    command += ["--trust-request-chat-template", "--enable-auto-tool-choice"]
+    command += [f"--reasoning-parser={parsers[0]}", f"--tool-call-parser={parsers[1]}"]
     program = Program("render", command, home)
     with running(program, lambda: _healthy(port), START_SECONDS):
         yield RenderServer(port, directory)

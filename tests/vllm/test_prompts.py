@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from templatefix.chat.battery import BATTERY
+from templatefix.chat.battery import BATTERY, TOOLS
 from templatefix.chat.conversation import Message, Scenario, assistant_message
 from templatefix.checking.options import CheckOptions
 from templatefix.checking.runs import modes_of
@@ -24,6 +24,7 @@ from tests.vllm.both_sides import (
     as_before_transformers_5_20,
     depends_on_transformers,
 )
+from tests.vllm.odd_messages import CASES
 from tests.vllm.render_server import RenderServer
 
 pytestmark = pytest.mark.vllm
@@ -66,7 +67,16 @@ def _compare(
     modes: Sequence[Mapping[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> int:
-    requests = _requests(subject, modes)
+    return _agree(server, subject, _requests(subject, modes), monkeypatch)
+
+
+def _agree(
+    server: RenderServer,
+    subject: Subject,
+    requests: Sequence[Asked],
+    monkeypatch: pytest.MonkeyPatch,
+) -> int:
+    """How many prompts were compared, refusals included."""
     tokens = subject.template.special_tokens
     wrong = list(BothSides(server, subject.template.text, tokens).differences(requests))
     if wrong and depends_on_transformers(subject.template.text):
@@ -86,6 +96,34 @@ def test_a_template_of_the_corpus_in_all_of_its_modes(
     modes = modes_of(subject, CheckOptions(full=True))
     sweep = (*modes.sweep, *modes.left_out)
     assert _compare(vllm_server, subject, sweep, monkeypatch) >= 30 * len(sweep)
+
+
+def _of_many_makers() -> list[Entry]:
+    """The first template that speaks of calls by every other maker of models."""
+    first: dict[str, Entry] = {}
+    for entry in corpus_entries():
+        if entry.has_tools:
+            first.setdefault(entry.model_id.partition("/")[0], entry)
+    return list(first.values())[::2]
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("entry", _of_many_makers(), ids=lambda entry: entry.model_id)
+def test_messages_of_odd_forms_come_to_the_same_prompts(
+    entry: Entry, vllm_server: RenderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Developers, lists as content, arguments that are no JSON, no content, unknown keys."""
+    as_before_transformers_5_20(monkeypatch)  # keys that are None are among the forms
+    requests = [
+        Asked(messages, TOOLS if number % 2 else None)
+        for number, messages in enumerate(CASES.values())
+    ]
+    _agree(vllm_server, _subject(entry.template, entry.tokenizer), requests, monkeypatch)
+
+
+def test_odd_forms_are_tried_on_a_dozen_templates() -> None:
+    entries = _of_many_makers()
+    assert not entries or len(entries) >= 12
 
 
 def test_templates_of_a_package(
