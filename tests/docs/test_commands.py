@@ -102,6 +102,7 @@ def printed() -> dict[str, str]:
     return {}
 
 
+@pytest.mark.corpus
 @pytest.mark.parametrize("command", SHOWN, ids=_id)
 def test_what_a_command_prints_is_what_the_page_shows(
     command: Command, qwen3: Path, printed: dict[str, str]
@@ -120,6 +121,7 @@ def _print(command: str, folder: Path, printed: dict[str, str]) -> str:
     return printed[command]
 
 
+@pytest.mark.corpus
 def test_the_figure_shows_what_check_and_patch_say(qwen3: Path, printed: dict[str, str]) -> None:
     """Its description has the figures; ``templatefix check Qwen3-8B --plot`` draws it."""
     drawn = (ROOT / "docs" / "assets" / "reuse.svg").read_text("utf-8")
