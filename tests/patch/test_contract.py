@@ -210,6 +210,10 @@ def test_an_answer_that_is_moved_behind_what_follows_may_stay_in_its_place() -> 
     assert any("behind the messages that follow" in n for r in proof.results for n in r.notes)
     cuts = _results(text, "", "other.content[1:]")
     assert "C3" in broken(judged(cuts, original=moves))
+    nothing = (
+        _results(text, "", "''").replace("<tool_response>", "").replace("</tool_response>", "")
+    )
+    assert broken(judged(nothing, original=moves)) == ["C5"]
 
 
 _REFUSES = "{%- if message.role == 'narrator' %}{{- raise_exception('nobody tells') }}{% endif %}"

@@ -115,8 +115,10 @@ def _moves_answer(comparison: Comparison, original: str, frame: str, tail: str) 
     """Whether the original prints the text of the answer before between a frame and its tail."""
     answer = comparison.before.answer
     text = answer.content.strip() if answer is not None and answer.content else ""
+    if not text or not frame or not original.endswith(tail):
+        return False  # nothing that was moved, or nothing that it could have been moved behind
     _, found, rest = original.removesuffix(tail).rpartition(frame)
-    return bool(text and found) and text in rest and original.endswith(tail)
+    return bool(found) and text in rest
 
 
 def _news(comparison: Comparison) -> Sequence[Message]:
