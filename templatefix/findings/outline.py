@@ -74,15 +74,15 @@ def outline(template: Template) -> Outline:
         if isinstance(node, nodes.For) and node.test is not None:
             branches.append((template.span(node.test), template.span(node)))
         if isinstance(node, nodes.Assign):
-            values = (node.node, *node.node.find_all(nodes.Expr))
+            values = (node.node, *template.below(node.node, nodes.Expr))
             assignments.append(Assignment(_target(node), values))
         if isinstance(node, nodes.AssignBlock) and node.filter is not None:
             assignments.append(Assignment(_target(node), tuple(_filters(node.filter))))
         if isinstance(node, nodes.Expr):
             expressions.append(node)
         if isinstance(node, (nodes.If, nodes.Assign)):
-            tests = tuple(template.span(test) for test in _tests(node))
-            assigned = [node, *node.find_all(nodes.Assign)]
+            tests = tuple(template.span(test) for test in _tests(template, node))
+            assigned = [node, *template.below(node, nodes.Assign)]
             targets = {_target(each) for each in assigned if isinstance(each, nodes.Assign)}
             if tests and targets:
                 deciders.append((tests, frozenset(targets)))
@@ -97,9 +97,9 @@ def outline(template: Template) -> Outline:
     )
 
 
-def _tests(node: nodes.If | nodes.Assign) -> list[nodes.Node]:
+def _tests(template: Template, node: nodes.If | nodes.Assign) -> list[nodes.Node]:
     tests: list[nodes.Node] = [node.test] if isinstance(node, nodes.If) else []
-    return tests + [inner.test for inner in node.find_all(nodes.CondExpr)]
+    return tests + [inner.test for inner in template.below(node, nodes.CondExpr)]
 
 
 def _read(node: nodes.Node) -> str | None:

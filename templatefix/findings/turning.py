@@ -120,7 +120,7 @@ def _is_scan(template: Template, assignment: Span) -> bool:
     # Within another loop it may as well look back from there.
     return len(loops) == 1 and all(
         isinstance(part, nodes.TemplateData) and not part.data.strip()
-        for output in loops[0].find_all(nodes.Output)
+        for output in template.below(loops[0], nodes.Output)
         for part in output.nodes
     )
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
-from jinja2.ext import Extension, loopcontrols
-from jinja2.parser import Parser
+from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
@@ -24,6 +23,9 @@ from templatefix.render.protocol import (
     RenderRequest,
     SyntaxFault,
 )
+from templatefix.syntax import Template, Unparsable, parse
+from templatefix.syntax.additions import GenerationTag, tojson
+from templatefix.syntax.code import code_of
 
 #: The names under which clients and servers send reasoning; the first that is set fills the others.
 _REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
@@ -35,6 +37,9 @@ _MOST_WORDS = 10_000
 _MOST_ATTRIBUTES = 1000
 
 _DICT_ATTRIBUTES = frozenset(dir(dict))
+
+#: Printed expressions in which there is nothing to evaluate.
+_PLAIN = (nodes.TemplateData, nodes.Const, nodes.Name, nodes.Call)
 
 _TEMPLATE_FILES = frozenset({"<template>", "<unknown>"})
 
@@ -66,20 +71,6 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             except KeyError:
                 return self.undefined(obj=obj, name=attribute)
         return super().getattr(obj, attribute)
-
-
-class GenerationTag(Extension):
-    """``{% generation %}``: prints its body; a scope of its own, like any call block."""
-
-    tags = {"generation"}  # noqa: RUF012 - Jinja reads it from the class
-
-    def parse(self, parser: Parser) -> nodes.Node:
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        return nodes.CallBlock(self.call_method("_body"), [], [], body).set_lineno(line)
-
-    def _body(self, caller: Callable[[], str]) -> str:
-        return caller()
 
 
 class _PlainDict:
@@ -115,22 +106,6 @@ def _refuse_underscore(name: object) -> None:
         )
 
 
-def _tojson(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-    )
-
-
 def _raise_exception(message: str) -> None:
     raise jinja2.exceptions.TemplateError(message)
 
@@ -140,7 +115,7 @@ def make_environment(now: Callable[[], datetime] = lambda: PINNED_CLOCK) -> jinj
     environment = _Sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
     )
-    environment.filters["tojson"] = _tojson
+    environment.filters["tojson"] = tojson
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = lambda format: now().strftime(format)
     environment.globals["dict"] = _PlainDict()
@@ -173,17 +148,15 @@ class JinjaRenderer:
         self._special_tokens = dict(special_tokens or {})
         self.renders = 0
         environment = make_environment(lambda: self._clock)
-        # Folding constants changes no rendering, costs a sixth of the compilation, and would let
-        # a template explode before it is rendered.
-        environment.optimized = False
         step = Step("compiling")
         try:
+            template = parse(text)
             with step:
-                self._template = environment.from_string(text)
-                # They are copied for every rendering, and a plain dictionary is quick to copy.
-                self._template.globals = dict(self._template.globals)
+                self._template = _compiled(template, environment)
         except Exceeded as fault:
             raise SyntaxFault(step.note(fault), None, "TF601") from None
+        except Unparsable as fault:
+            raise SyntaxFault(fault.message, fault.line, fault.code) from None
         except jinja2.TemplateSyntaxError as fault:
             raise SyntaxFault(fault.message or str(fault), fault.lineno) from None
         except SyntaxError as fault:
@@ -205,6 +178,23 @@ class JinjaRenderer:
             raise over_limit(fault, step, self._template) from None
         except Exception as fault:
             raise fault_of(fault) from None
+
+
+def _compiled(template: Template, environment: jinja2.Environment) -> jinja2.Template:
+    for place in template.places:
+        if isinstance(place.parent, nodes.Output):
+            _fold(place.node, environment)
+    code = compile(code_of(template).source, "<template>", "exec")
+    # The globals are copied for every rendering, and a plain dictionary is quick to copy.
+    names = dict(environment.make_globals(None))
+    return environment.template_class.from_code(environment, code, names)
+
+
+def _fold(printed: nodes.Node, environment: jinja2.Environment) -> None:
+    """Evaluate what Jinja evaluates while it compiles: a bomb there goes off at the server, too."""
+    if isinstance(printed, nodes.Expr) and not isinstance(printed, _PLAIN):
+        with suppress(Exception):
+            printed.as_const(nodes.EvalContext(environment))
 
 
 def rendering(request: RenderRequest) -> Step:

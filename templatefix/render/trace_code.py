@@ -9,8 +9,8 @@ import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
-from templatefix.render.jinja import GenerationTag
 from templatefix.syntax import Span, Template
+from templatefix.syntax.code import method_of
 
 #: What a ``set`` in a loop may take a message from.
 _ORIGINS = (nodes.Getitem, nodes.Filter, nodes.CondExpr, nodes.Name, nodes.Call)
@@ -74,7 +74,7 @@ class TracingGenerator(CodeGenerator):
             closing += 1
         # As NodeVisitor.visit does, without a further call: the stack must hold as deep a tree as
         # it does without tracing.
-        visitor = self.get_visitor(node) or self.generic_visit
+        visitor = getattr(self, method_of(type(node)), None) or self.generic_visit
         visitor(node, *args, **kwargs)
         self.write(")" * closing)
 
@@ -149,10 +149,6 @@ class TracingGenerator(CodeGenerator):
         may_be_message = isinstance(node.target, nodes.Name) and isinstance(node.node, _ORIGINS)
         if self._loop_depth and may_be_message:
             self.writeline(f"tracing.adopt({self._names(node.target, frame)})")
-
-    def visit_ExtensionAttribute(self, node: nodes.ExtensionAttribute, frame: Frame) -> None:
-        # The tree was parsed by another extension for the same tag.
-        self.write(f"environment.extensions[{GenerationTag.identifier!r}]._body")
 
     def _names(self, target: nodes.Node, frame: Frame) -> str:
         """A Python tuple of the variables that a loop or an assignment sets."""

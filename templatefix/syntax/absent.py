@@ -98,12 +98,12 @@ class _Tests:
     def _names(self, test: nodes.Node) -> frozenset[str]:
         known = self._named.get(id(test))
         if known is None:
-            known = self._named[id(test)] = frozenset(_names_in(test))
+            known = self._named[id(test)] = frozenset(_names_in(self._template, test))
         return known
 
 
-def _names_in(test: nodes.Node) -> Iterator[str]:
-    for node in (test, *test.find_all(nodes.Expr)):
+def _names_in(template: Template, test: nodes.Node) -> Iterator[str]:
+    for node in (test, *template.below(test, nodes.Expr)):
         key = field_of(node)
         if key is not None:
             yield key

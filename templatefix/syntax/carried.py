@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jinja2 import nodes
 
-from templatefix.syntax.flow import Flow, Variable
+from templatefix.syntax.flow import Variable, flow_of
 from templatefix.syntax.guards import field_of
 from templatefix.syntax.names import DEFAULT_FILTERS
 from templatefix.syntax.template import Template
@@ -19,8 +19,8 @@ class Carried:
         self.template = template
         self.fields = fields
         self.changed = changed
-        self.flow = Flow(template)
-        self.edges = list(self.flow.edges())
+        self.flow = flow_of(template)
+        self.edges = self.flow.edges
         self._variables = self._spread()
 
     def field(self, node: nodes.Node) -> str | None:

@@ -36,7 +36,7 @@ def _loops_over_content(template: Template) -> bool:
     found = [place.node for place in template.places]
     loops = [node for node in found if isinstance(node, nodes.For)]
     messages = _message_names(found, loops)
-    by_macro = _macro_loops(found, messages)
+    by_macro = _macro_loops(template, found, messages)
     for loop in loops:
         name = loop.iter.name if isinstance(loop.iter, nodes.Name) else None
         in_macro = id(loop) in by_macro
@@ -67,7 +67,8 @@ def _message_names(found: list[nodes.Node], loops: list[nodes.For]) -> frozenset
     )
 
 
-def _macro_loops(found: list[nodes.Node], messages: frozenset[str]) -> dict[int, set[str]]:
+def _macro_loops(
+    template: Template, found: list[nodes.Node], messages: frozenset[str]) -> dict[int, set[str]]:
     """For each loop inside a macro, the macro's parameters that some call fills with content."""
     loops: dict[int, set[str]] = {}
     calls = [
@@ -81,7 +82,7 @@ def _macro_loops(found: list[nodes.Node], messages: frozenset[str]) -> dict[int,
             for parameter, argument in _arguments(macro, call)
             if _is_content(argument, messages)
         }
-        for loop in macro.find_all(nodes.For):
+        for loop in template.below(macro, nodes.For):
             known = loops.setdefault(id(loop), set())
             if filled:  # of nested macros the inner one decides
                 known.clear()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from jinja2 import nodes
 
-from templatefix.syntax.flow import Flow, Variable
+from templatefix.syntax.flow import Flow, Variable, flow_of
 from templatefix.syntax.template import Template
 
 #: Of the loop over the messages: what tells how many are still to come, or which.
@@ -95,10 +96,11 @@ class Conversation:
         return False
 
 
+@lru_cache(maxsize=16)
 def find_conversation(template: Template) -> Conversation:
-    flow = Flow(template)
+    flow = flow_of(template)
     names: set[Variable] = {("messages", None)}
-    edges = list(flow.edges())
+    edges = flow.edges
     grown = True
     while grown:
         grown = False
@@ -118,7 +120,7 @@ def find_conversation(template: Template) -> Conversation:
             calls.setdefault(node.name, [])
         elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
             calls.setdefault(node.node.name, []).append(node)
-    printing = tuple(loop for loop in loops if any(map(_prints, loop.find_all(nodes.Output))))
+    printing = tuple(loop for loop in loops if any(map(_prints, template.below(loop, nodes.Output))))
     return Conversation(template, flow, frozenset(names), loops, printing, calls)
 
 

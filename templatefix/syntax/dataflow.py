@@ -153,7 +153,7 @@ class _Analysis:
         found: set[Origin] = set()
         reads: set[Variable] = set()
         loop = self.conversation.loop_around(expression)
-        for node in (expression, *expression.find_all(nodes.Expr)):
+        for node in (expression, *self.template.below(expression, nodes.Expr)):
             found.update(self._own_origins(node))
             read = self.conversation.flow.variable(node)
             if read is None:
@@ -196,7 +196,7 @@ class _Analysis:
         """Carry origins along assignments and into macros until nothing new arrives."""
         edges = [
             (target, [value, *self._guards(value)])
-            for target, value in self.conversation.flow.edges()
+            for target, value in self.conversation.flow.edges
         ]
         readers: dict[Variable, list[int]] = defaultdict(list)
         for number, (_, expressions) in enumerate(edges):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property, lru_cache
 
 from jinja2 import nodes
 
@@ -10,6 +11,12 @@ from templatefix.syntax.template import Template
 
 #: A variable, or an attribute of a namespace.
 Variable = tuple[str, str | None]
+
+
+@lru_cache(maxsize=16)
+def flow_of(template: Template) -> Flow:
+    """How values travel in a template."""
+    return Flow(template)
 
 
 class Flow:
@@ -28,13 +35,15 @@ class Flow:
         self._locals = {
             macro.name: frozenset(
                 [name.name for name in macro.args]
-                + [name.name for name in macro.find_all(nodes.Name) if name.ctx == "store"]
+                + [name.name for name in template.below(macro, nodes.Name) if name.ctx == "store"]
             )
             for macro in self._macros.values()
         }
 
     def macro_around(self, node: nodes.Node) -> str | None:
         """The name of the innermost macro in which a node stands."""
+        if not self._macros:
+            return None
         parent = self._template.parents[id(node)].parent
         while parent is not None and not isinstance(parent, nodes.Template):
             if isinstance(parent, nodes.Macro):
@@ -59,8 +68,12 @@ class Flow:
             return self._scoped(target, target.name), None
         return None
 
-    def edges(self) -> Iterator[tuple[Variable, nodes.Node]]:
+    @cached_property
+    def edges(self) -> tuple[tuple[Variable, nodes.Node], ...]:
         """Each variable that is filled somewhere, with the expression that fills it."""
+        return tuple(self._edges())
+
+    def _edges(self) -> Iterator[tuple[Variable, nodes.Node]]:
         for node, _, _ in self._template.places:
             if isinstance(node, nodes.Assign):
                 target = self.assigned(node)
@@ -71,11 +84,15 @@ class Flow:
             elif isinstance(node, nodes.AssignBlock):
                 target = self.assigned(node)
                 if target is not None:
-                    yield from ((target, part) for part in _printed(node.body))
+                    yield from ((target, part) for part in self._printed(node))
             elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
                 macro = self._macros.get(node.node.name)
                 if macro is not None:
                     yield from _parameters(macro, node)
+
+    def _printed(self, block: nodes.AssignBlock) -> Iterator[nodes.Node]:
+        for output in self._template.below(block, nodes.Output):
+            yield from output.nodes
 
     def _scoped(self, node: nodes.Node, name: str) -> str:
         macro = self.macro_around(node)
@@ -88,13 +105,6 @@ class Flow:
 
 def _written_name(target: nodes.Node) -> str:
     return target.name if isinstance(target, nodes.Name) else ""
-
-
-def _printed(body: list[nodes.Node]) -> Iterator[nodes.Node]:
-    for statement in body:
-        for output in (statement, *statement.find_all(nodes.Output)):
-            if isinstance(output, nodes.Output):
-                yield from output.nodes
 
 
 def _parameters(macro: nodes.Macro, call: nodes.Call) -> Iterator[tuple[Variable, nodes.Node]]:

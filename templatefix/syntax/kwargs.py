@@ -8,12 +8,13 @@ from functools import lru_cache
 
 from jinja2 import nodes
 
-from templatefix.syntax.flow import Flow, Variable
+from templatefix.syntax.flow import Flow, Variable, flow_of
 from templatefix.syntax.names import (
     DEFAULT_FILTERS,
     STRUCTURE_FILTERS,
     assigned_names,
     is_condition,
+    named,
     outside_loads,
     outside_names,
     tests_presence,
@@ -72,13 +73,7 @@ def _is_local(template: Template, name: str, uses: list[nodes.Name]) -> bool:
 
     ``{% if think is not defined %}{% set think = false %}`` asks first: a kwarg with a default.
     """
-    stores = [
-        place
-        for place in template.places
-        if isinstance(place.node, nodes.Name)
-        and place.node.ctx != "load"
-        and place.node.name == name
-    ]
+    stores = [place for place in named(template, name) if place.node.ctx != "load"]
     if not stores:
         return name in assigned_names(template)
     asked = [use for use in uses if tests_presence(template, use)]
@@ -93,7 +88,7 @@ def _is_local(template: Template, name: str, uses: list[nodes.Name]) -> bool:
 
 
 def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...], bool]:
-    flow, edges, variable_of = _variables(template)
+    flow, edges, uses = _variables(template)
     variables = _aliases(flow, edges, name)
     values: dict[tuple[type, object], bool | int | str] = {}
     boolean = structure = free = False
@@ -107,10 +102,11 @@ def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...]
             elif isinstance(value, (str, int)):
                 values[type(value), value] = value
 
-    for node, parent, _ in template.places:
-        if isinstance(node, nodes.Assign) and flow.assigned(node) in variables:
+    for node, parent, variable in uses:
+        if variable not in variables:
+            continue
+        if isinstance(node, nodes.Assign):
             compared_with([node.node])
-        if variable_of.get(id(node)) not in variables:
             continue
         if is_condition(template, node):
             boolean = True
@@ -149,19 +145,21 @@ def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...]
 
 #: Each variable that is filled somewhere, with the expressions whose value it may get.
 _Edges = list[tuple[Variable, list[nodes.Node]]]
+#: A reading of a variable or an assignment to it, what holds it, and the variable.
+_Use = tuple[nodes.Node, nodes.Node | None, Variable]
 
 
 @lru_cache(maxsize=4)
-def _variables(template: Template) -> tuple[Flow, _Edges, dict[int, Variable]]:
+def _variables(template: Template) -> tuple[Flow, _Edges, list[_Use]]:
     """What all kwargs of a template are looked up in: a request may have hundreds."""
-    flow = Flow(template)
-    edges = [(target, list(_origins(value))) for target, value in flow.edges()]
-    read = {
-        id(node): variable
-        for node, _, _ in template.places
-        if isinstance(node, nodes.Expr) and (variable := flow.variable(node)) is not None
-    }
-    return flow, edges, read
+    flow = flow_of(template)
+    edges = [(target, list(_origins(value))) for target, value in flow.edges]
+    uses = []
+    for node, parent, _ in template.places:
+        variable = flow.assigned(node) if isinstance(node, nodes.Assign) else flow.variable(node)
+        if variable is not None:
+            uses.append((node, parent, variable))
+    return flow, edges, uses
 
 
 def _aliases(flow: Flow, edges: _Edges, name: str) -> frozenset[Variable]:

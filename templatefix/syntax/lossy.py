@@ -119,7 +119,7 @@ def _printed(template: Template, carried: Carried) -> frozenset[Variable]:
         expression = queue.pop()
         if not isinstance(expression, nodes.Expr):
             continue
-        for node in (expression, *expression.find_all(nodes.Expr)):
+        for node in (expression, *template.below(expression, nodes.Expr)):
             variable = carried.flow.variable(node)
             if variable is not None and variable not in found:
                 found.add(variable)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import NamedTuple
 
 from jinja2 import TemplateAssertionError, nodes
-from jinja2.compiler import Frame
-from jinja2.idtracking import VAR_LOAD_RESOLVE
-from jinja2.meta import TrackingCodeGenerator
 
+from templatefix.syntax.code import Code, code_of
 from templatefix.syntax.fault import Unparsable
 from templatefix.syntax.template import Template
 
@@ -32,35 +30,13 @@ STRUCTURE_FILTERS = frozenset(
 )
 
 
-class _Tracker(TrackingCodeGenerator):
-    """Jinja's own analysis of scopes, without evaluating constants: those can be bombs."""
-
-    def __init__(self, template: Template) -> None:
-        assert template.ast.environment is not None
-        super().__init__(template.ast.environment)
-        self.optimizer = None
-        self.outside_loads: set[int] = set()
-
-    def visit_Name(self, node: nodes.Name, frame: Frame) -> None:
-        super().visit_Name(node, frame)
-        load = frame.symbols.find_load(frame.symbols.ref(node.name))
-        if node.ctx == "load" and load is not None and load[0] == VAR_LOAD_RESOLVE:
-            self.outside_loads.add(id(node))
-
-    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
-        raise nodes.Impossible
-
-
-@lru_cache(maxsize=64)
-def _track(template: Template) -> _Tracker:
-    tracker = _Tracker(template)
+def _code(template: Template) -> Code:
     try:
-        tracker.visit(template.ast)
+        return code_of(template)
     except RecursionError:
         raise Unparsable("the template is nested too deeply") from None
     except TemplateAssertionError as fault:  # a block defined twice, for instance
         raise Unparsable(fault.message or str(fault), fault.lineno) from None
-    return tracker
 
 
 def named_kwargs(template: Template) -> frozenset[str]:
@@ -70,7 +46,7 @@ def named_kwargs(template: Template) -> frozenset[str]:
     on some path only are listed, and so are ``raise_exception`` and ``strftime_now``. Raises
     :class:`Unparsable` for a template that parses and yet does not compile.
     """
-    return frozenset(_track(template).undeclared_identifiers)
+    return _code(template).undeclared
 
 
 def reads_messages(template: Template) -> bool:
@@ -113,16 +89,32 @@ def outside_loads(template: Template, name: str) -> list[nodes.Name]:
 
     Where a macro's parameter or a loop variable hides the name it is another variable.
     """
-    tracked = _track(template).outside_loads
-    return [
-        place.node
-        for place in template.places
-        if isinstance(place.node, nodes.Name)
-        and place.node.name == name
-        and id(place.node) in tracked
-    ]
+    tracked = _code(template).outside_loads
+    return [use.node for use in named(template, name) if id(use.node) in tracked]
 
 
+class Use(NamedTuple):
+    """A name in a template, and the node that holds it."""
+
+    node: nodes.Name
+    parent: nodes.Node | None
+
+
+def named(template: Template, name: str) -> list[Use]:
+    """Every place where a name is read or set, in the order of the source."""
+    return _named(template).get(name, [])
+
+
+@lru_cache(maxsize=64)
+def _named(template: Template) -> dict[str, list[Use]]:
+    found: dict[str, list[Use]] = {}
+    for node, parent, _ in template.places:
+        if isinstance(node, nodes.Name):
+            found.setdefault(node.name, []).append(Use(node, parent))
+    return found
+
+
+@lru_cache(maxsize=64)
 def assigned_names(template: Template) -> frozenset[str]:
     """Names that the template itself gives a value somewhere."""
     names: set[str] = set()

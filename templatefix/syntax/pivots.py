@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from jinja2 import nodes
 
 from templatefix.syntax.dataflow import Dependence, Influence, Origin, Where, dependences
-from templatefix.syntax.flow import Flow, Variable
+from templatefix.syntax.flow import Variable, flow_of
 from templatefix.syntax.guards import facts, guards, roles
 from templatefix.syntax.lookahead import is_settled
 from templatefix.syntax.span import Span
@@ -78,9 +78,9 @@ def _by_span(origin: Origin) -> tuple[Span, str]:
 class _Search:
     def __init__(self, template: Template) -> None:
         self.template = template
-        self.flow = Flow(template)
+        self.flow = flow_of(template)
         self.edges: dict[Variable, list[nodes.Node]] = {}
-        for target, value in self.flow.edges():
+        for target, value in self.flow.edges:
             self.edges.setdefault(target, []).append(value)
         self.expressions: dict[Span, nodes.Node] = {}
         self.printed: dict[Span, nodes.Node] = {}
@@ -191,7 +191,7 @@ class _Search:
         start, end = self.template.span(expression)
         read = {
             f"{variable[0]}.{variable[1]}"
-            for node in (expression, *expression.find_all(nodes.Getattr))
+            for node in (expression, *self.template.below(expression, nodes.Getattr))
             if (variable := self.flow.variable(node)) is not None
         }
         return [
@@ -202,7 +202,7 @@ class _Search:
 
     def _sources(self, expression: nodes.Node, origins: list[Origin]) -> Iterator[nodes.Node]:
         """What fills the variables that an expression reads, and the conditions of doing so."""
-        for node in (expression, *expression.find_all(nodes.Expr)):
+        for node in (expression, *self.template.below(expression, nodes.Expr)):
             variable = self.flow.variable(node)
             for value in self.edges.get(variable, ()) if variable is not None else ():
                 parent = self.template.parents[id(value)].parent

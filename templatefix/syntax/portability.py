@@ -143,7 +143,7 @@ def _of_dicts(template: Template) -> Iterator[Construct]:
             is_dict = carried.field(node) is not None and not any(
                 isinstance(each, nodes.Test)
                 for test, _ in guards(template, node)
-                for each in (test, *test.find_all(nodes.Test))
+                for each in (test, *template.below(test, nodes.Test))
             )
         if is_dict:
             yield Construct("printing a dict", template.span(node), (LLAMA_CPP, JAVASCRIPT))

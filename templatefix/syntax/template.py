@@ -5,30 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from jinja2 import TemplateError, TemplateSyntaxError, nodes
-from jinja2.ext import Extension, loopcontrols
-from jinja2.parser import Parser
+from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from templatefix.limits import Exceeded, Step
+from templatefix.syntax.additions import GenerationTag, tojson
 from templatefix.syntax.fault import Unparsable
 from templatefix.syntax.lexing import RawTokens
 from templatefix.syntax.parser import Extent, RecordingParser
 from templatefix.syntax.span import Lines, Position, Span, normalise_newlines
-
-
-class _GenerationTag(Extension):
-    """``{% generation %}...{% endgeneration %}``: read as transformers reads it."""
-
-    tags = {"generation"}  # noqa: RUF012 - Jinja reads it from the class
-
-    def parse(self, parser: Parser) -> nodes.Node:
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        call = self.call_method("_generation_support")
-        return nodes.CallBlock(call, [], [], body).set_lineno(line)
 
 
 #: Larger templates are not parsed. Published ones have some ten thousand characters and some
@@ -38,10 +26,15 @@ MOST_CHARACTERS, MOST_TOKENS = 1_000_000, 100_000
 
 @lru_cache(maxsize=1)
 def parsing_environment() -> ImmutableSandboxedEnvironment:
-    """An environment whose syntax is that of transformers and vLLM; it renders nothing."""
-    return ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols]
+    """An environment whose language is that of transformers and vLLM; it renders nothing."""
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
     )
+    environment.filters["tojson"] = tojson
+    return environment
+
+
+N = TypeVar("N", bound=nodes.Node)
 
 
 class Place(NamedTuple):
@@ -66,10 +59,14 @@ class Template:
     _outer: dict[int, Extent] = field(repr=False)
     _printed: dict[int, Extent] = field(repr=False)
     _bodies: dict[int, Extent] = field(repr=False)
+    _known: dict[int, Span] = field(default_factory=dict, init=False, repr=False)
 
     def span(self, node: nodes.Node) -> Span:
         """The node itself, without parentheses around it; a statement with all of its tags."""
-        return self._characters(self._inner[id(node)])
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = self._characters(self._inner[id(node)])
+        return known
 
     def outer_span(self, node: nodes.Node) -> Span:
         """The node with the parentheses around it."""
@@ -109,14 +106,24 @@ class Template:
     @cached_property
     def places(self) -> tuple[Place, ...]:
         """Every node below the root, in the order of the source."""
-        found = list(_walk(self.ast))
-        found.sort(key=lambda place: self._inner[id(place.node)][0])
-        return tuple(found)
+        inner = self._inner
+        return tuple(sorted(self._tree.places, key=lambda place: inner[id(place.node)][0]))
 
     @cached_property
     def parents(self) -> dict[int, Place]:
         """The place of a node, by the node's identity."""
         return {id(place.node): place for place in self.places}
+
+    def below(self, node: nodes.Node, kind: type[N]) -> list[N]:
+        """All nodes of a kind in a node, without itself, in the order of ``Node.find_all``."""
+        tree = self._tree
+        first = tree.indexes[id(node)] + 1
+        found = tree.nodes[first : tree.ends[first - 1]]
+        return [each for each in found if isinstance(each, kind)]
+
+    @cached_property
+    def _tree(self) -> _Tree:
+        return _Tree(self.ast)
 
     def _characters(self, extent: Extent) -> Span:
         first, last = extent
@@ -156,15 +163,41 @@ def parse(text: str) -> Template:
     return Template(source, ast, raw, parser.inner, parser.outer, parser.printed, parser.bodies)
 
 
-def _walk(root: nodes.Node) -> Iterator[Place]:
-    """Every node below ``root``, without recursion: chains of operators nest deeply."""
-    stack = [root]
-    while stack:
-        parent = stack.pop()
-        below: list[nodes.Node] = []
-        for name, value in parent.iter_fields():
-            for child in value if isinstance(value, list) else (value,):
-                if isinstance(child, nodes.Node):
-                    yield Place(child, parent, name)
-                    below.append(child)
-        stack.extend(reversed(below))
+class _Tree:
+    """The nodes of a tree, each before its children, the root first.
+
+    ``ends`` has for each the index after the last node in it; ``places`` leave out the root.
+    """
+
+    def __init__(self, root: nodes.Node) -> None:
+        self.nodes = [root]
+        self.places: list[Place] = []
+        above = [0]
+        # Without recursion: chains of operators nest deeply.
+        stack = [(place, 0) for place in reversed(_children(root))]
+        while stack:
+            place, parent = stack.pop()
+            index = len(self.nodes)
+            self.nodes.append(place.node)
+            self.places.append(place)
+            above.append(parent)
+            if not isinstance(place.node, _LEAVES):
+                stack.extend([(child, index) for child in reversed(_children(place.node))])
+        self.indexes = {id(node): index for index, node in enumerate(self.nodes)}
+        self.ends = list(range(1, len(self.nodes) + 1))
+        for index in range(len(self.nodes) - 1, 0, -1):
+            self.ends[above[index]] = max(self.ends[above[index]], self.ends[index])
+
+
+#: Kinds of nodes that never hold others.
+_LEAVES = (nodes.Name, nodes.Const, nodes.TemplateData)
+
+
+def _children(parent: nodes.Node) -> list[Place]:
+    found: list[Place] = []
+    for name, value in parent.iter_fields():
+        if isinstance(value, nodes.Node):
+            found.append(Place(value, parent, name))
+        elif isinstance(value, list):
+            found += [Place(each, parent, name) for each in value if isinstance(each, nodes.Node)]
+    return found
