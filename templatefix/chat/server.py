@@ -145,9 +145,9 @@ class Server:
     ) -> tuple[tuple[str, ...], tuple[str, ...], str, bool]:
         """What tells requests apart."""
         return (
-            tuple(map(self._spelling, messages)),
-            tuple(map(self._spelling, tools or ())),
-            self._spelling(kwargs),
+            tuple(map(self.spelling, messages)),
+            tuple(map(self.spelling, tools or ())),
+            self.spelling(kwargs),
             generation_prompt,
         )
 
@@ -159,7 +159,7 @@ class Server:
                 told = [json.loads(message) for message in messages]
                 yield told, shown, json.loads(kwargs), generation_prompt, known
 
-    def _spelling(self, sent: Mapping[str, Any]) -> str:
+    def spelling(self, sent: Mapping[str, Any]) -> str:
         """A message, a tool or kwargs as JSON. Nobody changes them once they have been sent."""
         known = self._spelled.get(id(sent))
         if known is None:

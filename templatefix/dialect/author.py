@@ -140,7 +140,7 @@ class Author:
 
     def _kind(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> str:
         after_tool = bool(messages) and messages[-1].get("role") == "tool"
-        return json.dumps([dict(kwargs), bool(tools), after_tool])
+        return f"{self.server.spelling(kwargs)} {bool(tools)} {after_tool}"
 
     def _find_seat(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> _Seat:
         prompt = self.server.prompt(messages, tools, kwargs)

@@ -121,7 +121,8 @@ def replay(
     call_ids: tuple[str, ...] = ()
     for turn in scenario.turns:
         messages.extend(numbered(turn.new_messages, call_ids))
-        kwargs = {**plan.kwargs, **turn.kwargs}
+        # As it is where it can be: what is remembered of kwargs goes by their identity.
+        kwargs = {**plan.kwargs, **turn.kwargs} if turn.kwargs else plan.kwargs
         turn = in_mode(scenario, turn, messages, kwargs, author)
         request = _request(tuple(messages), tools, kwargs, turn, author, encoder, server)
         requests.append(request)

@@ -8,9 +8,10 @@ is the same in all of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from types import MappingProxyType
 from typing import Any
 
@@ -120,10 +121,9 @@ def recognise(config: Mapping[str, Any], files: Collection[str]) -> Recognised |
     for architecture in listed if isinstance(listed, list) else ():
         if isinstance(architecture, str) and architecture in _BY_ARCHITECTURE:
             return Recognised(_BY_ARCHITECTURE[architecture], f"architecture {architecture}")
-    weights, tokenizer = (
-        _first(files, patterns) for patterns in (_MISTRAL_WEIGHTS, MISTRAL_TOKENIZERS)
-    )
-    if weights and tokenizer:
+    weights = _first(files, _MISTRAL_WEIGHTS)
+    tokenizer = _first(files, MISTRAL_TOKENIZERS) if weights else None
+    if tokenizer:
         return Recognised(MISTRAL, f"{tokenizer} beside {weights}")
     return None
 
@@ -145,5 +145,5 @@ def names_mode(arguments: Sequence[str]) -> bool:
 
 
 def _first(files: Collection[str], patterns: tuple[str, ...]) -> str | None:
-    matching = (name for name in files if any(fnmatchcase(name, each) for each in patterns))
-    return min(matching, default=None)
+    matches = re.compile("|".join(map(translate, patterns))).match  # directories may be large
+    return min(filter(matches, files), default=None)

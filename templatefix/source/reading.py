@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -147,6 +148,14 @@ class Folder:
 
     def place(self, name: str) -> Place:
         return Place(self.target, self.label(name))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names in it; none where it cannot be listed."""
+        try:
+            return frozenset(os.listdir(self.path))
+        except OSError:
+            return frozenset()
 
     def has(self, name: str) -> bool:
         return is_file(self.path / name)

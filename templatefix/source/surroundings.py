@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,7 +61,7 @@ def read_surroundings(
         tokenizer=find_tokenizer(folder, tokenizer_source),
         attention=attention(config),
         config=config,
-        files=listed | _names(folder.path),
+        files=listed | folder.names,
     )
 
 
@@ -75,20 +74,11 @@ def find_tokenizer(folder: Folder, source: str = "") -> TokenizerRef | None:
                 "is a Git LFS pointer, not the tokenizer", "run git lfs pull"
             )
         return TokenizerRef(source or str(path), folder.path, path)
-    if any(folder.has(name) for name in SLOW_TOKENIZERS) or _has_tiktoken(folder.path):
+    if any(folder.has(name) for name in SLOW_TOKENIZERS) or any(
+        name.endswith(".tiktoken") for name in folder.names
+    ):
         return TokenizerRef(source or str(folder.path), folder.path, None)
     return None
-
-
-def _has_tiktoken(directory: Path) -> bool:
-    return any(name.endswith(".tiktoken") for name in _names(directory))
-
-
-def _names(directory: Path) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(directory))
-    except OSError:
-        return frozenset()
 
 
 def _is_lfs_pointer(path: Path) -> bool:

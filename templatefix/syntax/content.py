@@ -68,7 +68,8 @@ def _message_names(found: list[nodes.Node], loops: list[nodes.For]) -> frozenset
 
 
 def _macro_loops(
-    template: Template, found: list[nodes.Node], messages: frozenset[str]) -> dict[int, set[str]]:
+    template: Template, found: list[nodes.Node], messages: frozenset[str]
+) -> dict[int, set[str]]:
     """For each loop inside a macro, the macro's parameters that some call fills with content."""
     loops: dict[int, set[str]] = {}
     calls = [

@@ -120,7 +120,9 @@ def find_conversation(template: Template) -> Conversation:
             calls.setdefault(node.name, [])
         elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
             calls.setdefault(node.node.name, []).append(node)
-    printing = tuple(loop for loop in loops if any(map(_prints, template.below(loop, nodes.Output))))
+    printing = tuple(
+        loop for loop in loops if any(map(_prints, template.below(loop, nodes.Output)))
+    )
     return Conversation(template, flow, frozenset(names), loops, printing, calls)
 
 

@@ -53,36 +53,32 @@ class RawTokens:
 
 
 class LocatedStream(TokenStream):
-    """A token stream that remembers the raw index of the token last taken from it."""
+    """A token stream that knows the raw index of the token last taken from it, and of the next."""
 
     last: int
+    at: int
 
     def __init__(self, environment: Environment, raw: RawTokens) -> None:
-        self.last = -1
+        self.last = self.at = -1
         super().__init__(_located(environment, raw), None, None)
         self.last = -1
 
     def __next__(self) -> Token:
+        if self.at >= 0:
+            self.last = self.at
         taken = super().__next__()
-        if isinstance(taken.lineno, TokenLine):
-            self.last = taken.lineno.token
+        self.at = getattr(self.current.lineno, "token", -1)  # the end of the text is no token
         return taken
 
     def look(self) -> Token:
-        last = self.last
+        last, at = self.last, self.at
         token = super().look()
-        self.last = last
+        self.last, self.at = last, at
         return token
-
-    @property
-    def at(self) -> int:
-        """The raw index of the token that comes next."""
-        line = self.current.lineno
-        return line.token if isinstance(line, TokenLine) else -1
 
 
 def _located(environment: Environment, raw: RawTokens) -> Iterator[Token]:
-    lexer = environment.lexer
-    for index, token in enumerate(raw.tokens):
-        for line, kind, value in lexer.wrap((token,)):
-            yield Token(TokenLine.of(line, index), kind, value)
+    return environment.lexer.wrap(
+        (TokenLine.of(line, index), kind, value)
+        for index, (line, kind, value) in enumerate(raw.tokens)
+    )

@@ -51,18 +51,22 @@ class RecordingParser(Parser):
         return self.outer.get(id(node)) or self.inner[id(node)]
 
     def _recording(self, parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
+        stream, inner = self.stream, self.inner
+
         def recorded(*args: Any, **kwargs: Any) -> nodes.Expr:
-            first = self.stream.at
+            first = stream.at
             node = parse(*args, **kwargs)
             # A node that a deeper call made has its own, smaller extent already.
-            self._record(node, (first, self.stream.last))
+            if id(node) not in inner:
+                self._record(node, (first, stream.last))
             return node
 
         return recorded
 
     def _record(self, node: nodes.Node, extent: Extent) -> None:
-        self._alive.append(node)
-        self.inner.setdefault(id(node), extent)
+        if id(node) not in self.inner:
+            self._alive.append(node)
+            self.inner[id(node)] = extent
 
     def _recording_postfix(self, parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
         def recorded(receiver: nodes.Expr | None, *args: Any, **kwargs: Any) -> nodes.Expr:

@@ -18,7 +18,6 @@ from templatefix.syntax.lexing import RawTokens
 from templatefix.syntax.parser import Extent, RecordingParser
 from templatefix.syntax.span import Lines, Position, Span, normalise_newlines
 
-
 #: Larger templates are not parsed. Published ones have some ten thousand characters and some
 #: thousand tokens.
 MOST_CHARACTERS, MOST_TOKENS = 1_000_000, 100_000

@@ -143,16 +143,16 @@ class SegmentEncoder:
 
     def _resume(self, text: str, lookahead: int) -> tuple[int, _Encoded]:
         """What is known of ``text`` already: up to where, and the ids before that position."""
-        start, best = 0, _Encoded(text, [], [], [])
+        start, index, best = 0, 0, _Encoded(text, [], [], [])
         for known in self._remembered:
             common = common_prefix(known.text, text)
             if common == len(text) == len(known.text):
                 return len(text), known
-            index = bisect_right(known.cuts, common - lookahead)
-            if index and known.cuts[index - 1] > start:
-                start, count = known.cuts[index - 1], known.counts[index - 1]
-                best = _Encoded(text, known.ids[:count], known.cuts[:index], known.counts[:index])
-        return start, best
+            cuts = bisect_right(known.cuts, common - lookahead)
+            if cuts and known.cuts[cuts - 1] > start:
+                start, index, best = known.cuts[cuts - 1], cuts, known
+        count = best.counts[index - 1] if index else 0
+        return start, _Encoded(text, best.ids[:count], best.cuts[:index], best.counts[:index])
 
     def _segment(self, segment: str, first: bool) -> Sequence[int]:
         """The ids of a stretch without plain added tokens, at the text's start or further on."""

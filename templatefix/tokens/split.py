@@ -19,6 +19,10 @@ _SPACES = re.compile(f"[{_SPACE}]+")
 _SPACES_AT_END = re.compile(f"[{_SPACE}]+\\Z")
 
 
+#: Up to so many literals one pattern of them all is quickest.
+_FEW = 64
+
+
 @dataclass(frozen=True)
 class AddedLiteral:
     """An added token. ``lstrip`` and ``rstrip``: white space beside it belongs to the token.
@@ -62,6 +66,15 @@ class LiteralSplitter:
             self._lengths[beginning] = sorted(set(lengths), reverse=True)
         beginnings = sorted(self._lengths, key=len, reverse=True)
         self._candidates = re.compile("|".join(map(re.escape, beginnings))) if beginnings else None
+        self._all: re.Pattern[str] | None = None
+        if 0 < len(self._literals) <= _FEW:
+            longest_first = sorted(self._literals, key=len, reverse=True)
+            self._all = re.compile("|".join(map(re.escape, longest_first)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to split at."""
+        return self._candidates is None
 
     def split(self, text: str, start: int, stop: int) -> Iterator[Piece]:
         """The pieces of ``text[start:stop]``; ``start`` is 0 or the end of an added token."""
@@ -84,6 +97,9 @@ class LiteralSplitter:
     def _next(self, text: str, start: int, stop: int) -> tuple[AddedLiteral, int] | None:
         if self._candidates is None:
             return None
+        if self._all is not None:
+            found = self._all.search(text, start, stop)
+            return None if found is None else (self._literals[found.group()], found.start())
         position = start
         while candidate := self._candidates.search(text, position, stop):
             position = candidate.start()
@@ -130,10 +146,12 @@ class Splitter:
     def split(self, text: str, start: int = 0) -> Iterator[Piece]:
         """The pieces of ``text[start:]``; ``start`` is 0 or the end of a resumable piece."""
         for piece in self._first.split(text, start, len(text)):
-            if piece.token_id is None:
-                yield from self._second.split(text, piece.start, piece.end)
-            else:
+            if piece.token_id is not None:
                 yield Piece(piece.start, piece.end, piece.token_id, True)
+            elif self._second.is_empty:
+                yield piece
+            else:
+                yield from self._second.split(text, piece.start, piece.end)
 
 
 def _carrier(plain: list[AddedLiteral]) -> AddedLiteral | None:

@@ -7,19 +7,29 @@ code is named by what is read, as a pickle's is.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
+#: Types of values that are the same in JSON.
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+#: Makes a value of one type; raises ``TypeError`` where it cannot be made of what is given.
+_Reader = Callable[[Any], Any]
+
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: dataclasses and mappings as objects, sequences and sets as lists."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    kind: Any = type(value)
+    if kind in _ATOMS:
+        return value
+    names = _field_names(kind)
+    if names is not None:
+        return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -29,57 +39,107 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+@cache
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else None
+
+
 def typed(kind: type[T], value: Any) -> T:
     """The value of a type that :func:`plain` made this of. Raises ``TypeError`` otherwise."""
-    return cast(T, _typed(kind, value))
+    asked: Any = kind
+    return cast(T, _reader(asked)(value))
 
 
-def _typed(kind: Any, value: Any) -> Any:
+@cache
+def _reader(kind: Any) -> _Reader:
+    """Types are looked into once: a report has hundreds of values."""
     if kind is Any:
-        return value
+        return lambda value: value
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return _one_of(kind, parts, value)
+        return _one_of(kind, parts)
     if origin is Literal:
-        if value in parts:
-            return value
-    elif origin is tuple and isinstance(value, list):
-        if len(parts) == 2 and parts[1] is ...:
-            return tuple(_typed(parts[0], each) for each in value)
-        if len(parts) == len(value):
-            return tuple(_typed(part, each) for part, each in zip(parts, value, strict=True))
-    elif origin is frozenset and isinstance(value, list):
-        return frozenset(_typed(parts[0], each) for each in value)
-    elif origin in (list, Sequence) and isinstance(value, list):
-        return [_typed(parts[0], each) for each in value]
-    elif origin in (dict, Mapping) and isinstance(value, dict):
-        return {key: _typed(parts[1], each) for key, each in value.items()}
-    elif is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict):
-        hints = _hints(kind)
-        if value.keys() <= hints.keys():
-            return kind(**{name: _typed(hints[name], each) for name, each in value.items()})
-    elif kind is Path and isinstance(value, str):
-        return Path(value)
-    elif kind is float and type(value) is int:
-        return float(value)
-    elif isinstance(kind, type) and type(value) is kind:
-        return value
-    raise TypeError(f"no {kind}: {type(value).__name__}")
+        return _checked(kind, lambda value: value in parts, lambda value: value)
+    if origin is tuple and len(parts) == 2 and parts[1] is ...:
+        return _sequence(kind, tuple, parts[0])
+    if origin is tuple:
+        return _pairwise(kind, parts)
+    if origin is frozenset:
+        return _sequence(kind, frozenset, parts[0])
+    if origin in (list, Sequence):
+        return _sequence(kind, list, parts[0])
+    if origin in (dict, Mapping):
+        return _mapping(kind, parts[1])
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _object(kind)
+    if kind is Path:
+        return _checked(kind, lambda value: isinstance(value, str), Path)
+    if kind is float:
+        return _checked(kind, lambda value: type(value) in (int, float), float)
+    return _checked(kind, lambda value: type(value) is kind, lambda value: value)
 
 
-def _one_of(kind: Any, parts: tuple[Any, ...], value: Any) -> Any:
-    for part in parts:
-        if part is type(None):
-            if value is None:
-                return None
-            continue
-        try:
-            return _typed(part, value)
-        except TypeError:
-            continue
-    raise TypeError(f"no {kind}: {type(value).__name__}")
+def _checked(kind: Any, fits: Callable[[Any], bool], make: _Reader) -> _Reader:
+    def read(value: Any) -> Any:
+        if not fits(value):
+            raise _no(kind, value)
+        return make(value)
+
+    return read
 
 
-@lru_cache(maxsize=64)
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _sequence(kind: Any, make: Callable[[Any], Any], part: Any) -> _Reader:
+    read = _reader(part)
+    return _checked(kind, lambda value: type(value) is list, lambda value: make(map(read, value)))
+
+
+def _pairwise(kind: Any, parts: tuple[Any, ...]) -> _Reader:
+    readers = [_reader(part) for part in parts]
+    return _checked(
+        kind,
+        lambda value: isinstance(value, list) and len(value) == len(readers),
+        lambda value: tuple(read(each) for read, each in zip(readers, value, strict=True)),
+    )
+
+
+def _mapping(kind: Any, part: Any) -> _Reader:
+    read = _reader(part)
+    return _checked(
+        kind,
+        lambda value: isinstance(value, dict),
+        lambda value: {key: read(each) for key, each in value.items()},
+    )
+
+
+def _object(kind: type) -> _Reader:
+    readers: dict[str, _Reader] = {}
+
+    def make(value: dict[str, Any]) -> Any:
+        if not readers:  # not before: a type may hold itself
+            readers.update((name, _reader(part)) for name, part in get_type_hints(kind).items())
+        if not value.keys() <= readers.keys():
+            raise _no(kind, value)
+        return kind(**{name: readers[name](each) for name, each in value.items()})
+
+    return _checked(kind, lambda value: isinstance(value, dict), make)
+
+
+def _one_of(kind: Any, parts: tuple[Any, ...]) -> _Reader:
+    optional = type(None) in parts
+    readers = [_reader(part) for part in parts if part is not type(None)]
+
+    def read(value: Any) -> Any:
+        if value is None and optional:
+            return None
+        for reader in readers:
+            try:
+                return reader(value)
+            except TypeError:
+                continue
+        raise _no(kind, value)
+
+    return read
+
+
+def _no(kind: Any, value: Any) -> TypeError:
+    return TypeError(f"no {kind}: {type(value).__name__}")
