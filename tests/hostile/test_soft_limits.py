@@ -125,6 +125,13 @@ def test_compiling_has_limits() -> None:
     assert at.value.code == "TF601"
 
 
+def test_a_constant_that_jinja_evaluates_while_compiling_is_evaluated_then() -> None:
+    text = "{{ ('a ' * 1_000_000) | title | length }}"
+    with limited(Limits(seconds=0.1)), pytest.raises(SyntaxFault, match="compiling takes") as at:
+        JinjaRenderer(text)
+    assert at.value.code == "TF601"
+
+
 def test_parsing_has_limits() -> None:
     with limited(Limits(seconds=0.05)), pytest.raises(Unparsable, match="parsing takes") as at:
         parse("{{ b + b }}" * 15_000)

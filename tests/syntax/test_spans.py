@@ -35,6 +35,14 @@ def test_our_own_template_of_hard_cases_has_exact_spans() -> None:
     assert check_spans(template) > 130
 
 
+def test_what_stands_below_a_node_is_what_jinja_finds_there() -> None:
+    template = parse(OWN)
+    for kind in (nodes.Node, nodes.Expr, nodes.Name, nodes.Output):
+        for node in (template.ast, *(place.node for place in template.places)):
+            below, found = template.below(node, kind), list(node.find_all(kind))
+            assert list(map(id, below)) == list(map(id, found))
+
+
 @pytest.mark.corpus
 @pytest.mark.skipif(corpus_directory() is None, reason="no corpus of real templates")
 def test_every_real_template_has_exact_spans() -> None:
