@@ -162,6 +162,10 @@ class Guard:
         return overrun
 
 
+#: Where Linux says how much memory a process has in use.
+_IN_USE = "/proc/self/statm"
+
+
 class _Memory:
     """RLIMIT_AS, drawn in for the length of a step to what is in use and the limit above it.
 
@@ -174,7 +178,7 @@ class _Memory:
         try:
             import resource
 
-            self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+            self._statm = os.open(_IN_USE, os.O_RDONLY | os.O_CLOEXEC)
             self._page = resource.getpagesize()
             self._before = resource.getrlimit(resource.RLIMIT_AS)
             self._resource = resource
@@ -197,6 +201,11 @@ class _Memory:
     def close(self) -> None:
         if self._statm is not None:
             os.close(self._statm)
+
+
+def limits_memory() -> bool:
+    """Whether the memory of a step is limited here by the system itself."""
+    return os.path.exists(_IN_USE)
 
 
 _guard: Guard | None = None

@@ -187,7 +187,7 @@ def _ready_for(
 def _record(
     request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
 ) -> None:
-    from templatefix.ready.recording import recorded
+    from templatefix.worker.recording import recorded
 
     guard.renew(bounded=False)  # there are many conversations, with several templates
     source = typed(SourceOptions, request["source"])

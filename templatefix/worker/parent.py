@@ -17,13 +17,14 @@ from templatefix import api
 from templatefix.checking.limited import CODE, HINT, words
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
-from templatefix.limits import Kind, Limits, Overrun
+from templatefix.limits import Kind, Limits, Overrun, limits_memory
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.worker import work
 from templatefix.worker.codec import plain, typed
 from templatefix.worker.frames import Closed
 from templatefix.worker.job import Job, Outcome
 from templatefix.worker.process import Process
+from templatefix.worker.resident import Watch
 from templatefix.worker.unfinished import About, unfinished
 
 if TYPE_CHECKING:  # a check imports nothing of the patcher
@@ -88,6 +89,7 @@ class Worker:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._child = Process(limits)
+        self._watch = None if limits_memory() else Watch(limits.megabytes)
 
     def __enter__(self) -> Worker:
         if hasattr(os, "fork"):
@@ -239,8 +241,8 @@ class Worker:
     def record(
         self, name: str, targets: Mapping[str, str], source: SourceOptions, max_examples: int
     ) -> str:
-        """``ready.recording.recorded``, in the child."""
-        from templatefix.ready.recording import recorded
+        """``recording.recorded``, in the child."""
+        from templatefix.worker.recording import recorded
 
         if not hasattr(os, "fork"):
             return recorded(name, targets, source, max_examples)
@@ -291,6 +293,9 @@ class Worker:
                     if self._is_late(course):
                         self._child.stop()
                         raise _Killed(self._overrun(course))
+                    if self._is_large(course):
+                        self._child.stop()
+                        raise _Killed(self._described("memory", self._too_much))
                     yield None
                     continue
                 # Silence is counted from the last message, too.
@@ -303,8 +308,7 @@ class Worker:
                     raise _Died(f"templatefix fails on it: {message['bug']}")
                 if "memory" in message:
                     self._child.stop()
-                    megabytes = f"takes more than {self.limits.megabytes} MB"
-                    raise _Killed(self._described("memory", megabytes))
+                    raise _Killed(self._described("memory", self._too_much))
                 if "begin" in message:
                     course.template = typed(About, message["begin"])
                 else:
@@ -324,6 +328,15 @@ class Worker:
         if course.template is None or not course.bounded:
             return False  # what is obtained has time limits of its own
         return now - course.since > self._between
+
+    def _is_large(self, course: _Course) -> bool:
+        if self._watch is None or self._child.pid is None:
+            return False
+        return self._watch.exceeds(self._child.pid, course.shown[1])
+
+    @property
+    def _too_much(self) -> str:
+        return f"takes more than {self.limits.megabytes} MB"
 
     @property
     def _between(self) -> float:

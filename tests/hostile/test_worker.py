@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,6 +179,25 @@ def test_a_child_that_dies_by_itself_is_one_clear_line(
     assert killed.fault is not None
     assert killed.fault.message == "the process that checks it was ended by SIGUSR2"
     assert {panic.fault.code, killed.fault.code} == {"TF901"}
+    assert plain.verdict == "preserving"
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps(1)")
+def test_where_the_system_limits_no_memory_the_parent_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("templatefix.limits._IN_USE", str(tmp_path / "absent"))
+    grows = PLAIN + (
+        "{% set ns = namespace(x=[]) %}{% for i in range(90000) %}"
+        "{% set ns.x = ns.x + [range(90000)|list] %}{% endfor %}"
+    )
+    _file(tmp_path, grows, "a.jinja")
+    _file(tmp_path, PLAIN, "b.jinja")
+    with Worker(Limits(seconds=60, megabytes=100)) as worker:
+        grown, plain = worker.check(Job(str(tmp_path)))
+    assert grown.fault is not None
+    assert grown.fault.code == "TF601"
+    assert "takes more than 100 MB" in grown.fault.message
     assert plain.verdict == "preserving"
 
 
