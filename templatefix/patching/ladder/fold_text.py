@@ -80,6 +80,7 @@ def folded(original: str, shape: Shape) -> str:
     if any(rule.kind == "calls" for rule in shape.rules):
         after += driver.CALLS
     after += _filled(driver.DRIVER, shape)
+    after = _in_pieces(after, shape.close, original)
     return before.replace("fold_", prefix) + _body(original) + after.replace("fold_", prefix)
 
 
@@ -87,6 +88,20 @@ def literal(text: str) -> str:
     """A text as a literal of Jinja."""
     spelled = json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'")
     return f"'{spelled}'"
+
+
+def _in_pieces(text: str, close: str, original: str) -> str:
+    """The text with a closing tag in two literals where the original has it in no single one.
+
+    A tag that stands in a template says that its model may reason in modes that do not mention
+    thinking; what is wrapped around a template has to say no more than the template.
+    """
+    if not close or close in original:
+        return text
+    head = next((n for n in range(len(close) - 1, 0, -1) if close[:n] in original), 1)
+    whole = literal(close)[1:-1]
+    first, second = literal(close[:head])[1:-1], literal(close[head:])[1:-1]
+    return text.replace(whole, f"{first}' + '{second}")
 
 
 def _body(original: str) -> str:
