@@ -60,6 +60,34 @@ def branches(assistant: str, prompt: str = "", before: str = "") -> str:
     )
 
 
+#: Prints the results of an answer's calls with it, and then, or before them, its text.
+RESULTS = """\
+{%- for message in messages %}
+{%- if message.role == 'assistant' %}
+{{- '<|im_start|>assistant\\n' }}BEFORE
+{%- for call in message.tool_calls or [] %}
+{{- '<tool_call>{"name": "' + call.function.name + '", "arguments": ' }}
+{{- call.function.arguments | tojson + '}</tool_call>' }}
+{%- endfor %}
+{%- if message.tool_calls %}{{- '<|im_end|>' }}{% endif %}
+{%- for other in messages[loop.index:] %}
+{%- if other.role != 'tool' %}{% break %}{% endif %}
+{{- '<tool_response>' + RESULT + '</tool_response>' }}
+{%- endfor %}AFTER
+{%- if not message.tool_calls %}{{- '<|im_end|>' }}{% endif %}
+{%- elif message.role != 'tool' %}
+{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}
+"""
+
+
+def results(before: str, after: str, result: str = "other.content") -> str:
+    text = RESULTS.replace("BEFORE", before).replace("AFTER", after)
+    return text.replace("RESULT", result)
+
+
 def template(
     text: str,
     special_tokens: Mapping[str, str] | None = None,

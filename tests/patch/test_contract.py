@@ -17,7 +17,7 @@ from templatefix.patching.contract import CLAUSES, Proof, c6, verify
 from templatefix.patching.contract.shrink import shrink
 from tests.corpus import corpus_entry
 from tests.example import EXAMPLE
-from tests.subjects import APPENDS, subject
+from tests.subjects import APPENDS, results, subject
 
 POLICIES = ("lossless", "keep-reasoning")
 #: The loop that the small templates begin with.
@@ -174,45 +174,15 @@ def test_a_head_that_moved_may_be_pinned_where_the_first_prompt_had_it() -> None
     assert "C3" in broken(judged(lossy, original=moving))
 
 
-#: Prints the results of an answer's calls with it, and then, or before them, its text.
-_RESULTS = """\
-{%- for message in messages %}
-{%- if message.role == 'assistant' %}
-{{- '<|im_start|>assistant\\n' }}BEFORE
-{%- for call in message.tool_calls or [] %}
-{{- '<tool_call>{"name": "' + call.function.name + '", "arguments": ' }}
-{{- call.function.arguments | tojson + '}</tool_call>' }}
-{%- endfor %}
-{%- if message.tool_calls %}{{- '<|im_end|>' }}{% endif %}
-{%- for other in messages[loop.index:] %}
-{%- if other.role != 'tool' %}{% break %}{% endif %}
-{{- '<tool_response>' + RESULT + '</tool_response>' }}
-{%- endfor %}AFTER
-{%- if not message.tool_calls %}{{- '<|im_end|>' }}{% endif %}
-{%- elif message.role != 'tool' %}
-{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
-{%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}
-"""
-
-
-def _results(before: str, after: str, result: str = "other.content") -> str:
-    text = _RESULTS.replace("BEFORE", before).replace("AFTER", after)
-    return text.replace("RESULT", result)
-
-
 def test_an_answer_that_is_moved_behind_what_follows_may_stay_in_its_place() -> None:
     text = "{{- message.content }}"
-    moves, keeps = _results("", text), _results(text, "")
+    moves, keeps = results("", text), results(text, "")
     assert "C3" not in broken(judged(keeps, original=moves))
     proof = judged(keeps, original=moves)
     assert any("behind the messages that follow" in n for r in proof.results for n in r.notes)
-    cuts = _results(text, "", "other.content[1:]")
+    cuts = results(text, "", "other.content[1:]")
     assert "C3" in broken(judged(cuts, original=moves))
-    nothing = (
-        _results(text, "", "''").replace("<tool_response>", "").replace("</tool_response>", "")
-    )
+    nothing = results(text, "", "''").replace("<tool_response>", "").replace("</tool_response>", "")
     assert broken(judged(nothing, original=moves)) == ["C5"]
 
 

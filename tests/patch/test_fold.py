@@ -21,9 +21,10 @@ from templatefix.render import Crashed, JinjaRenderer, Refused, RenderRequest
 from templatefix.render.trace import Trace, trace
 from templatefix.replay.run import Plan, replay
 from templatefix.source import ChatTemplate
+from templatefix.syntax import literals, parse
 from tests.corpus import Entry, corpus_entries
 from tests.example import EXAMPLE
-from tests.subjects import STOP, branches, template
+from tests.subjects import APPENDS, STOP, branches, results, template
 
 POLICIES = ("lossless", "keep-reasoning")
 ORIGINAL = (EXAMPLE / "chat_template.jinja").read_text("utf-8")
@@ -61,7 +62,9 @@ ENDS = (
     "{%- endfor %}\n"
     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}"
 )
-OWN = {"strips": STRIPS, "strict": STRICT, "ends": ENDS, "example": ORIGINAL}
+#: Prints the content of an answer behind the results of its calls.
+BEHIND = results("", "{{- message.content }}")
+OWN = {"strips": STRIPS, "strict": STRICT, "ends": ENDS, "behind": BEHIND, "example": ORIGINAL}
 
 
 @lru_cache(maxsize=16)
@@ -172,6 +175,44 @@ def test_loses_no_tool_call(policy: str) -> None:
         shown = server.prompt([*messages, *tail], TOOLS, {})
         assert shown.count('{"name": "get_forecast", "arguments": {"place": "Porto"}}') == 1
         assert shown.count("It stays dry.") == 1
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_content_stays_before_its_calls_and_their_results_are_kept(policy: str) -> None:
+    server = bench("behind", policy).server(fold("behind", policy))
+    call = {"name": "find_train", "arguments": '{"origin": "Porto"}'}
+    said = answer("I look.", tool_calls=[{"id": "a1", "type": "function", "function": call}])
+    found = {"role": "tool", "tool_call_id": "a1", "name": "find_train", "content": "at noon"}
+    shown = prompt(server, [user("A train?"), said, found, answer("At noon."), user("Thanks")])
+    places = [shown.index(text) for text in ("I look.", "<tool_call>", "at noon", "At noon.")]
+    assert places == sorted(places)
+    assert shown.count("I look.") == shown.count("at noon") == 1
+
+
+#: Has no place for reasoning, which models of this format open and label themselves.
+LABELS = branches(
+    "{{- '<|im_start|>assistant\\n' + message.content + '<|im_end|>\\n' }}",
+    "{%- if quiet %}{{- '<|channel>thought\\n<channel|>' }}{% endif %}",
+)
+
+
+def test_a_newline_that_reasoning_begins_with_is_kept_where_the_parser_takes_the_layouts_off() -> (
+    None
+):
+    asked = CheckOptions(reasoning_parser="gemma4")
+    subject = prepare(template(LABELS), asked)
+    its = Bench(subject, modes_of(subject, asked), "keep-reasoning", 16)
+    server = its.server(next(candidates(its)).text)
+    shown = prompt(server, [user("Hello"), answer("Hi.", "\nA greeting."), user("And now?")])
+    assert "<|channel>thought\n\nA greeting.\n<channel|>Hi.<|im_end|>" in shown
+
+
+def test_a_closing_tag_is_in_no_literal_where_the_original_builds_it() -> None:
+    tag = "<|close|>think<|sep|>"
+    built = APPENDS + "{%- macro close(tag) %}{{- '<|close|>' + tag + '<|sep|>' }}{% endmacro %}"
+    for original, has in ((built, False), (built + f"{{# {tag} #}}", True)):
+        text = folded(original, Shape(close=tag, silent=f"'{tag}' in fold_prompt"))
+        assert any(tag in each for each in literals(parse(text))) is has
 
 
 def test_keeps_the_text_that_was_generated_from_raw_and_from_stripped_fields() -> None:

@@ -178,6 +178,14 @@ REMEMBERING = """\
             {%- endif %}
 """
 
+#: Where the content of an answer is printed behind the results of its calls.
+BEHIND = """\
+            {%- if fold_calls %}
+                {#- Results are looked at after an answer without content, which they follow. #}
+                {%- set fold_given = dict(fold_bare, content=[] if fold_parts else '') %}
+            {%- endif %}
+"""
+
 DRIVER = """
 {#- Where the answers are, and the first question with what stands before it. Conversations in which
     an answer follows another, or nothing, are left to the original. #}
@@ -303,7 +311,7 @@ DRIVER = """
 @EARLY@@INLINED@@TRIMMING@@LASTS@                {%- if fold_thought %}
                     {%- set fold_said = fold_said.replace(fold_reasoning, fold_thought, 1)
                         if fold_thought == fold_thought | trim
-                        else fold_filled(fold_said, fold_reasoning, fold_thought, true, true) %}
+                        else fold_filled(fold_said, fold_reasoning, fold_thought, @LED@, true) %}
                 {%- endif %}
                 {{- @FILLED@ }}
                 {%- set fold_told = [] %}
@@ -313,7 +321,7 @@ DRIVER = """
             {%- endif %}
 @REMEMBERING@            {%- set fold_given = dict(fold_bare, content=
                 [{'type': 'text', 'text': fold_prior}] if fold_parts else fold_prior) %}
-            {%- if fold_given != fold_past@SWITCHED@ %}
+@BEHIND@            {%- if fold_given != fold_past@SWITCHED@ %}
                 {%- set fold_printed = none %}
             {%- endif %}
             {%- set fold_at.state = (fold_index + 1, @TOOLS@, fold_opening, fold_given,

@@ -101,9 +101,13 @@ class Speaker:
             text, answer, state=place.state, kwargs=place.kwargs, tools=place.tools
         )
 
+    def call_ids(self, place: Place, answer: Answer) -> Sequence[str]:
+        """The ids that a server gives to the calls of the answer."""
+        return self._author.parsers.call_ids(answer.tool_calls, place.messages)
+
     def view(self, place: Place, answer: Answer, new: Sequence[Message] = ()) -> str:
         """The original's rendering of the answer and what is new after it; empty if it fails."""
-        ids = self._author.parsers.call_ids(answer.tool_calls, place.messages)
+        ids = self.call_ids(place, answer)
         conversation = [*place.messages, assistant_message(answer, ids), *new]
         try:
             return self._server.prompt(

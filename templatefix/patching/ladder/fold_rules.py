@@ -14,7 +14,7 @@ from templatefix.patching.ladder.fold_place import Place, Speaker
 from templatefix.patching.ladder.fold_text import CONTENT, REASONING, Rule, literal
 from templatefix.prefix import common_prefix
 
-_LEAF = "Zq9leaf9qZ"
+_LEAF, _RESULT = "Zq9leaf9qZ", "Zq9result9qZ"
 _NAMES = tuple(str(tool["function"]["name"]) for tool in TOOLS)
 #: Arguments that no scenario has, so that the layout of these calls is learned afresh.
 _CALLS = tuple(
@@ -29,7 +29,7 @@ _TESTS = ("fold_thought", "fold_words", "fold_calls", "fold_calls | length > 1")
 
 @dataclass(frozen=True)
 class _Change:
-    kind: Literal["swap", "calls", "whole"]
+    kind: Literal["swap", "front", "calls", "whole"]
     before: str
     after: str
     spelling: tuple[str, str, str] = ("", "", "")
@@ -71,6 +71,20 @@ def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[Rule, ...]:
     return tuple(_rules(list(cases)))
 
 
+def prints_behind(bench: Bench, places: Iterable[Place]) -> bool:
+    """Whether the content of an answer with calls is printed behind the results of the calls."""
+    speaker = Speaker(bench)
+    answer = Answer(None, CONTENT, _CALLS[:1])
+    for place in places:
+        if not place.tools:
+            continue
+        (call_id,) = speaker.call_ids(place, answer)
+        result = {"role": "tool", "tool_call_id": call_id, "name": _NAMES[0], "content": _RESULT}
+        if CONTENT in speaker.view(place, answer, [result]).partition(_RESULT)[2]:
+            return True
+    return False
+
+
 def _answer(fields: _Fields) -> Answer:
     thought, words, called, many = fields
     calls = _CALLS if many else _CALLS[:1] if called else ()
@@ -88,6 +102,7 @@ def _case(speaker: Speaker, place: Place, fields: _Fields) -> _Case | None:
     change = None
     if view.startswith(known):
         change = _swap(view[len(known) :], written, fields)
+        change = change or _front(view[len(known) :], written, fields)
     if change is None:
         change = _anew(speaker, place, fields)
     if change is None:
@@ -110,6 +125,14 @@ def _swap(shown: str, written: str, fields: _Fields) -> _Change | None:
     if not (after + shown[len(before) :]).startswith(written):
         return None
     return _Change("swap", before, after)
+
+
+def _front(shown: str, written: str, fields: _Fields) -> _Change | None:
+    """The change that also puts the content before the calls, where it is shown after them."""
+    if not (fields[1] and fields[2]) or CONTENT not in shown.partition(_LEAF)[2]:
+        return None
+    found = _swap(shown.replace(CONTENT, "", 1), written, (fields[0], False, True, fields[3]))
+    return None if found is None else replace(found, kind="front")
 
 
 def _anew(speaker: Speaker, place: Place, fields: _Fields) -> _Change | None:

@@ -9,7 +9,7 @@ from templatefix.chat.present import Unpresentable
 from templatefix.checking.subject import GREETING
 from templatefix.patching.bench import Bench
 from templatefix.patching.ladder.fold_place import Place, Speaker, places
-from templatefix.patching.ladder.fold_rules import rules_of
+from templatefix.patching.ladder.fold_rules import prints_behind, rules_of
 from templatefix.patching.ladder.fold_text import CONTENT, REASONING, Shape, literal
 from templatefix.render import Crashed, Refused
 
@@ -35,6 +35,8 @@ def shape_of(bench: Bench, *, system: bool = True) -> Shape:
         drops=bench.policy == "lossless",
         trims=_trims(bench, found),
         moves=_moves(bench, found),
+        exact=_exact(bench, found),
+        behind=prints_behind(bench, found),
         refuses="raise_exception" in bench.subject.template.text,
     )
 
@@ -44,6 +46,21 @@ def _led(bench: Bench, found: list[Place]) -> bool:
     speaker = Speaker(bench)
     said = (speaker.replayed(place, Answer(None, CONTENT)) for place in found if place.quiet)
     return any(answer.content not in (None, CONTENT) for answer in said)
+
+
+def _exact(bench: Bench, found: list[Place]) -> bool:
+    """Whether whitespace before reasoning is the model's own where a parser hands it on."""
+    speaker = Speaker(bench)
+    shown = False
+    for place in found:
+        lead = (speaker.written(place, Answer(REASONING, CONTENT)) or "").partition(REASONING)[0]
+        if lead == lead.rstrip():
+            continue
+        for reasoning in (REASONING, "\n" + REASONING):
+            if speaker.replayed(place, Answer(reasoning, CONTENT)).reasoning != reasoning:
+                return False
+        shown = True
+    return shown
 
 
 def _silent(found: list[Place]) -> str:

@@ -21,7 +21,8 @@ class Rule:
     ``view`` says how the original's rendering of the answer stands to the prompt: it ``extends``
     it, it ``follows`` the prompt without its generation prompt, or it is ``unusable``.
     ``condition`` is Jinja's, on the answer's fields and the prompt. ``kind``: ``swap`` puts
-    ``after`` in the place of ``before`` at the start, ``whole`` prints ``after`` alone, ``calls``
+    ``after`` in the place of ``before`` at the start, ``front`` takes the content away from where
+    it is printed as well, ``whole`` prints ``after`` alone, ``calls``
     the tool calls after it: ``spelling`` is the text after a name, after the arguments where a
     call follows, and after the last.
     """
@@ -50,7 +51,9 @@ class Shape:
     original may refuse a conversation. ``moves`` introduces an answer where a question is
     printed in another way once one follows. ``trims``: an answer of nothing but reasoning ends
     without the whitespace that the original prints. ``remembers``: tool results are shown to the
-    original after others, as all but the first are.
+    original after others, as all but the first are. ``behind``: the content of an answer is printed
+    behind the results of its tool calls. ``exact``: a parser takes the whitespace of the layout
+    off reasoning, and none of the reasoning's own.
     """
 
     silent: str = "true"
@@ -69,6 +72,8 @@ class Shape:
     moves: str = ""
     trims: bool = False
     remembers: bool = False
+    behind: bool = False
+    exact: bool = False
 
 
 def folded(original: str, shape: Shape) -> str:
@@ -140,6 +145,8 @@ def _filled(text: str, shape: Shape) -> str:
         ("@INLINED@", driver.INLINED if shape.close and not shape.drops else ""),
         ("@TRIMMING@", driver.TRIMMING if shape.trims else ""),
         ("@REMEMBERING@", driver.REMEMBERING if shape.remembers else ""),
+        ("@LED@", "false" if shape.exact else "true"),
+        ("@BEHIND@", driver.BEHIND if shape.behind else ""),
         ("@ALONE@", "" if shape.system else driver.ALONE),
         ("@EARLY@", driver.EARLY if shape.early else ""),
         ("@VIEW@", _view(shape)),
@@ -242,9 +249,10 @@ def _rules(rules: list[Rule]) -> list[str]:
         value = _spliced(rule.after)
         if rule.kind == "calls":
             value += f" + fold_spelled(fold_calls, {', '.join(map(literal, rule.spelling))})"
-        elif rule.kind == "swap":
+        elif rule.kind in ("swap", "front"):
+            moved = ".replace(fold_content, '', 1)" if rule.kind == "front" else ""
             rest = f"[{len(rule.before)}:]" if rule.before else ""
-            value += f" + fold_said{rest}"
+            value += f" + fold_said{rest}{moved}"
         lines += [
             f"{{%- {'elif' if number else 'if'} {' and '.join(tests) or 'true'} %}}",
             f"    {{%- set fold_said = {value.removeprefix(chr(39) * 2 + ' + ')} %}}",
