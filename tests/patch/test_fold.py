@@ -211,7 +211,7 @@ def test_a_closing_tag_is_in_no_literal_where_the_original_builds_it() -> None:
     tag = "<|close|>think<|sep|>"
     built = APPENDS + "{%- macro close(tag) %}{{- '<|close|>' + tag + '<|sep|>' }}{% endmacro %}"
     for original, has in ((built, False), (built + f"{{# {tag} #}}", True)):
-        text = folded(original, Shape(close=tag, silent=f"'{tag}' in fold_prompt"))
+        text = folded(original, Shape(mute=True, close=tag, silent=f"'{tag}' in fold_prompt"))
         assert any(tag in each for each in literals(parse(text))) is has
 
 

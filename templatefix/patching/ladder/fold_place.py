@@ -101,7 +101,7 @@ class Speaker:
             text, answer, state=place.state, kwargs=place.kwargs, tools=place.tools
         )
 
-    def call_ids(self, place: Place, answer: Answer) -> Sequence[str]:
+    def call_ids(self, place: Place, answer: Answer) -> tuple[str, ...]:
         """The ids that a server gives to the calls of the answer."""
         return self._author.parsers.call_ids(answer.tool_calls, place.messages)
 

@@ -36,6 +36,7 @@ def shape_of(bench: Bench, *, system: bool = True) -> Shape:
         trims=_trims(bench, found),
         moves=_moves(bench, found),
         exact=_exact(bench, found),
+        mute=len({place.tags is None for place in found}) == 2,
         behind=prints_behind(bench, found),
         refuses="raise_exception" in bench.subject.template.text,
     )

@@ -53,7 +53,7 @@ class Shape:
     without the whitespace that the original prints. ``remembers``: tool results are shown to the
     original after others, as all but the first are. ``behind``: the content of an answer is printed
     behind the results of its tool calls. ``exact``: a parser takes the whitespace of the layout
-    off reasoning, and none of the reasoning's own.
+    off reasoning, and none of the reasoning's own. ``mute``: one mode thinks, and another not.
     """
 
     silent: str = "true"
@@ -74,6 +74,7 @@ class Shape:
     remembers: bool = False
     behind: bool = False
     exact: bool = False
+    mute: bool = False
 
 
 def folded(original: str, shape: Shape) -> str:
@@ -85,7 +86,8 @@ def folded(original: str, shape: Shape) -> str:
     if any(rule.kind == "calls" for rule in shape.rules):
         after += driver.CALLS
     after += _filled(driver.DRIVER, shape)
-    after = _in_pieces(after, shape.close, original)
+    if shape.mute:
+        after = _in_pieces(after, shape.close, original)
     return before.replace("fold_", prefix) + _body(original) + after.replace("fold_", prefix)
 
 
@@ -99,7 +101,7 @@ def _in_pieces(text: str, close: str, original: str) -> str:
     """The text with a closing tag in two literals where the original has it in no single one.
 
     A tag that stands in a template says that its model may reason in modes that do not mention
-    thinking; what is wrapped around a template has to say no more than the template.
+    thinking: around a template with modes that do not think it would say too much.
     """
     if not close or close in original:
         return text
