@@ -64,12 +64,27 @@ ENDS = (
 )
 #: Prints the content of an answer behind the results of its calls.
 BEHIND = results("", "{{- message.content }}")
+#: Prints reasoning with a last answer only, and content beside calls until they are answered.
+UNTIL = branches(
+    "{%- set later = namespace(said=false) %}"
+    "{%- for other in messages[loop.index:] %}"
+    "{%- if other.role == 'assistant' and not other.tool_calls %}"
+    "{%- set later.said = true %}{% endif %}{% endfor %}"
+    "{{- '<|im_start|>assistant\\n' }}"
+    "{%- if loop.last and message.reasoning_content %}"
+    "{{- '<think>' + message.reasoning_content + '</think>' }}{% endif %}"
+    "{%- if not (message.tool_calls and later.said) %}{{- message.content }}{% endif %}"
+    "{%- for call in message.tool_calls or [] %}"
+    '{{- \'<tool_call>{"name": "\' + call.function.name + \'", "arguments": \' }}'
+    "{{- call.function.arguments | tojson + '}</tool_call>' }}{% endfor %}"
+    "{{- '<|im_end|>\\n' }}"
+)
 OWN = {"strips": STRIPS, "strict": STRICT, "ends": ENDS, "behind": BEHIND, "example": ORIGINAL}
 
 
 @lru_cache(maxsize=16)
 def bench(name: str, policy: str) -> Bench:
-    subject = prepare(template(OWN[name]), CheckOptions())
+    subject = prepare(template({**OWN, "until": UNTIL}[name]), CheckOptions())
     return Bench(subject, modes_of(subject, CheckOptions()), policy, 16)
 
 
@@ -187,6 +202,18 @@ def test_content_stays_before_its_calls_and_their_results_are_kept(policy: str) 
     places = [shown.index(text) for text in ("I look.", "<tool_call>", "at noon", "At noon.")]
     assert places == sorted(places)
     assert shown.count("I look.") == shown.count("at noon") == 1
+
+
+def test_reasoning_after_results_is_printed_as_the_last_answer_has_it() -> None:
+    its = bench("until", "keep-reasoning")
+    server = its.server(fold("until", "keep-reasoning"))
+    call = {"name": "find_train", "arguments": '{"origin": "Porto"}'}
+    said = answer("I look.", tool_calls=[{"id": "a1", "type": "function", "function": call}])
+    found = {"role": "tool", "tool_call_id": "a1", "name": "find_train", "content": "at noon"}
+    asked = [user("A train?"), said, found, answer("At noon.", "One train."), user("Thanks")]
+    shown = prompt(server, asked)
+    assert "<|im_start|>assistant\n<think>One train.</think>At noon.<|im_end|>" in shown
+    assert its.trial(fold("until", "keep-reasoning")).failures == ()
 
 
 #: Has no place for reasoning, which models of this format open and label themselves.

@@ -178,10 +178,10 @@ REMEMBERING = """\
             {%- endif %}
 """
 
-#: Where the content of an answer is printed behind the results of its calls.
+#: Where the content of an answer is printed behind the results of its calls, or not for good.
 BEHIND = """\
             {%- if fold_calls %}
-                {#- Results are looked at after an answer without content, which they follow. #}
+                {#- Results are looked at after an answer without content, which stays as it is. #}
                 {%- set fold_given = dict(fold_bare, content=[] if fold_parts else '') %}
             {%- endif %}
 """

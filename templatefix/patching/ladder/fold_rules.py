@@ -72,7 +72,10 @@ def rules_of(bench: Bench, places: Iterable[Place]) -> tuple[Rule, ...]:
 
 
 def prints_behind(bench: Bench, places: Iterable[Place]) -> bool:
-    """Whether the content of an answer with calls is printed behind the results of the calls."""
+    """Whether the content of an answer with calls is printed behind the results of the calls.
+
+    Or is no longer printed once they are answered.
+    """
     speaker = Speaker(bench)
     answer = Answer(None, CONTENT, _CALLS[:1])
     for place in places:
@@ -80,7 +83,11 @@ def prints_behind(bench: Bench, places: Iterable[Place]) -> bool:
             continue
         (call_id,) = speaker.call_ids(place, answer)
         result = {"role": "tool", "tool_call_id": call_id, "name": _NAMES[0], "content": _RESULT}
-        if CONTENT in speaker.view(place, answer, [result]).partition(_RESULT)[2]:
+        view = speaker.view(place, answer, [result])
+        if CONTENT in view.partition(_RESULT)[2]:
+            return True
+        answered = speaker.view(place, answer, [result, {"role": "assistant", "content": _LEAF}])
+        if CONTENT in view and _LEAF in answered and CONTENT not in answered:
             return True
     return False
 

@@ -52,8 +52,9 @@ class Shape:
     printed in another way once one follows. ``trims``: an answer of nothing but reasoning ends
     without the whitespace that the original prints. ``remembers``: tool results are shown to the
     original after others, as all but the first are. ``behind``: the content of an answer is printed
-    behind the results of its tool calls. ``exact``: a parser takes the whitespace of the layout
-    off reasoning, and none of the reasoning's own. ``mute``: one mode thinks, and another not.
+    behind the results of its tool calls, or not once they are answered. ``exact``: a parser takes
+    the whitespace of the layout off reasoning, and none of the reasoning's own. ``mute``: one mode
+    thinks, and another not.
     """
 
     silent: str = "true"
