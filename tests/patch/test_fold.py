@@ -216,6 +216,41 @@ def test_reasoning_after_results_is_printed_as_the_last_answer_has_it() -> None:
     assert its.trial(fold("until", "keep-reasoning")).failures == ()
 
 
+#: Prints the first call of an answer, with a stop token of its own.
+FIRST = """\
+{%- for message in messages %}
+{%- if message.tool_calls %}
+{%- set call = message.tool_calls[0].function %}
+{{- '<|start|>assistant<|channel|>commentary to=functions.' + call.name }}
+{{- ' <|constrain|>json<|message|>' + call.arguments | tojson + '<|im_end|>' }}
+{%- elif message.role == 'assistant' %}
+{{- '<|start|>assistant<|channel|>final<|message|>' + message.content }}
+{{- '<|return|>' if loop.last else '<|end|>' }}
+{%- else %}
+{{- '<|start|>' + message.role + '<|message|>' + message.content + '<|end|>' }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|start|>assistant' }}{% endif %}"""
+
+
+def test_several_calls_end_as_one_does() -> None:
+    asked = CheckOptions(tool_call_parser="openai", reasoning_parser="openai_gptoss")
+    subject = prepare(template(FIRST, {"eos_token": "<|return|>"}), asked)
+    its = Bench(subject, modes_of(subject, asked), "lossless", 16)
+    assert its.original.failures
+    server = its.server(next(candidates(its)).text)
+    said = answer(
+        "",
+        tool_calls=[
+            {"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}}
+            for name in ("find_train", "get_forecast")
+        ],
+    )
+    found = [{"role": "tool", "tool_call_id": name, "content": "dry"} for name in ("a", "b")]
+    shown = prompt(server, [user("Well?"), said, *found])
+    assert "get_forecast <|constrain|>json<|message|>{}<|im_end|><|start|>tool" in shown
+
+
 #: Has no place for reasoning, which models of this format open and label themselves.
 LABELS = branches(
     "{{- '<|im_start|>assistant\\n' + message.content + '<|im_end|>\\n' }}",

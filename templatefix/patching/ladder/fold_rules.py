@@ -158,10 +158,12 @@ def _anew(speaker: Speaker, place: Place, fields: _Fields) -> _Change | None:
     again, _, last = rest.partition(arguments[1])
     if again != middle:
         return None
-    if not many:
-        one = speaker.written(place, _answer(fields), stop=True) or ""
-        if one != first + _NAMES[0] + middle + arguments[0] + last:
-            return None
+    one = speaker.written(place, _answer((thought, words, True, False)), stop=True) or ""
+    said = speaker.written(place, _answer((thought, words, True, False))) or ""
+    if not many and one != first + _NAMES[0] + middle + arguments[0] + last:
+        return None
+    # A call that the original prints by itself tells with which stop token calls end.
+    last = one[len(said) :] or last
     return _Change("calls", "", first, (middle, following, last))
 
 
