@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from types import TracebackType
+from types import BuiltinMethodType, TracebackType
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
 from jinja2.ext import loopcontrols
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
@@ -50,6 +51,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     Which attributes of which types a template may read is remembered, for both of Jinja's tests
     look at nothing but the type of an object and the name. Of a dictionary the item is taken at
     once where there is no attribute of that name, as Jinja does after having looked for one.
+    Methods of texts and dictionaries are called without a look at what only Python code can have.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -71,6 +73,15 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             except KeyError:
                 return self.undefined(obj=obj, name=attribute)
         return super().getattr(obj, attribute)
+
+    # Arguments go by any name, so that ours begin with underscores, as Jinja's do.
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(__obj) is BuiltinMethodType and type(__obj.__self__) in (str, dict):
+            # Python's own code, which asks for no context and has no marks that forbid a call.
+            kwargs.pop("_block_vars", None)
+            kwargs.pop("_loop_vars", None)
+            return __obj(*args, **kwargs)
+        return super().call(__context, __obj, *args, **kwargs)
 
 
 class _PlainDict:

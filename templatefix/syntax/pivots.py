@@ -85,6 +85,8 @@ class _Search:
         self.expressions: dict[Span, nodes.Node] = {}
         self.printed: dict[Span, nodes.Node] = {}
         self._shown: dict[Span, bool] = {}
+        self._read: dict[int, frozenset[str]] = {}
+        self._guards: dict[int, list[nodes.Node]] = {}
         self.collected: set[Span] = set()
         for node, parent, _ in template.places:
             if isinstance(node, nodes.Assign) and _is_appended_to(node):
@@ -189,16 +191,23 @@ class _Search:
     def _near(self, expression: nodes.Node, origins: list[Origin]) -> list[Origin]:
         """The origins that stand in an expression, or fill a namespace's attribute it reads."""
         start, end = self.template.span(expression)
-        read = {
-            f"{variable[0]}.{variable[1]}"
-            for node in (expression, *self.template.below(expression, nodes.Getattr))
-            if (variable := self.flow.variable(node)) is not None
-        }
+        read = self._attributes(expression)
         return [
             origin
             for origin in origins
             if (start <= origin.span.start and origin.span.end <= end) or origin.name in read
         ]
+
+    def _attributes(self, expression: nodes.Node) -> frozenset[str]:
+        """The attributes of namespaces that an expression reads, as origins name them."""
+        known = self._read.get(id(expression))
+        if known is None:
+            known = self._read[id(expression)] = frozenset(
+                f"{variable[0]}.{variable[1]}"
+                for node in (expression, *self.template.below(expression, nodes.Getattr))
+                if (variable := self.flow.variable(node)) is not None
+            )
+        return known
 
     def _sources(self, expression: nodes.Node, origins: list[Origin]) -> Iterator[nodes.Node]:
         """What fills the variables that an expression reads, and the conditions of doing so."""
@@ -212,9 +221,14 @@ class _Search:
                         yield value
                     continue
                 yield value
-                for test, _ in guards(self.template, value):
-                    if self._near(test, origins):
-                        yield test
+                yield from (test for test in self._tests(value) if self._near(test, origins))
+
+    def _tests(self, node: nodes.Node) -> list[nodes.Node]:
+        """The conditions around a node."""
+        known = self._guards.get(id(node))
+        if known is None:
+            known = self._guards[id(node)] = [test for test, _ in guards(self.template, node)]
+        return known
 
     def _is_settled(self, expression: nodes.Node, near: list[Origin]) -> bool:
         if near[0].influence is not Influence.LATER_MESSAGES:

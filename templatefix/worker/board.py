@@ -14,6 +14,7 @@ from typing import Any
 #: How many times the board was changed, whether a step is running, and the length of its words.
 _HEAD = struct.Struct(">QBI")
 _SIZE = 65536
+_ENCODER = json.JSONEncoder(default=str)
 
 
 class Board:
@@ -30,7 +31,7 @@ class Board:
             _, _, length = _HEAD.unpack_from(self._memory)
             _HEAD.pack_into(self._memory, 0, self._changes, 0, length)
             return
-        words = json.dumps(step, default=str).encode("ascii")
+        words = _ENCODER.encode(step).encode("ascii")
         if len(words) > _SIZE - _HEAD.size:  # kwargs of that size name no run
             words = json.dumps({**step, "kwargs": None}).encode("ascii")
         self._memory[_HEAD.size : _HEAD.size + len(words)] = words
