@@ -1,7 +1,8 @@
 """C8: under ``lossless`` nobody is shown reasoning that the original leaves out.
 
 A client that drops reasoning sees in thinking modes exactly what it saw before. One that replays it
-finds it printed only where the original prints it.
+finds it printed only where the original prints it, in core conversations: elsewhere a user may have
+typed what the original takes for a tool's result, and shows the reasoning before it for a while.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from templatefix.replay.run import Request
 
 
 def check(exam: Exam) -> ClauseResult:
-    """Every conversation of either client."""
+    """The core conversations of either client, and all of one that drops reasoning."""
     tried = 0
     for walk in exam.walks:
-        tried += 1
+        tried += walk.plan.core or walk.plan.client != "faithful"
         message = judge(exam, walk)
         if message is not None:
             return ClauseResult("C8", False, tried, Violation("C8", message, replayed(walk.after)))
@@ -30,7 +31,7 @@ def judge(exam: Exam, walk: Walk) -> str | None:
     if exam.bench.policy != "lossless":
         return None
     if walk.plan.client == "faithful":
-        return _brought_back(walk)
+        return _brought_back(walk) if walk.plan.core else None
     for number, (before, after) in enumerate(walk.steps, start=1):
         if before.prompt != after.prompt and not _repaired(exam, walk, number):
             words = difference(before.prompt, after.prompt)
