@@ -14,6 +14,7 @@ from typing import Any
 
 from templatefix.errors import TargetError
 from templatefix.findings.finding import SEVERITIES
+from templatefix.source.links import followed
 
 OWN_FILE = "templatefix.toml"
 PROJECT_FILE = "pyproject.toml"
@@ -77,6 +78,8 @@ class _Wrong(Exception):
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise _Wrong("a string")
+    if "\0" in value:
+        raise _Wrong("a string without NUL characters")
     return value
 
 
@@ -170,7 +173,7 @@ def find_settings(target: str) -> Path | None:
     """The settings file that counts for a target; a hub id or ``-`` stands in the working
     directory. Raises TargetError for a file on the way that is no TOML."""
     start = Path(target) if target != "-" and os.path.lexists(target) else Path.cwd()
-    start = start.resolve()
+    start = followed(start)
     for folder in ([start] if start.is_dir() else []) + list(start.parents):
         own, project = folder / OWN_FILE, folder / PROJECT_FILE
         if own.is_file():
@@ -194,12 +197,12 @@ def read_settings(file: Path) -> Settings:
             values[key.replace("-", "_")] = reader(value)
         except _Wrong as expected:
             raise TargetError(str(file), f"{key!r} must be {expected}") from None
-    folder = file.resolve().parent
+    folder = followed(file).parent
     for key in _PATHS:
         name = key.replace("-", "_")
         if name in values and values[name] != "-":
             values[name] = str(folder / values[name])
-    if "output" in values and not Path(values["output"]).resolve().is_relative_to(folder):
+    if "output" in values and not followed(values["output"]).is_relative_to(folder):
         # A settings file may come with a downloaded model: it must not write elsewhere.
         raise TargetError(str(file), "'output' must lie in the folder of the settings file")
     # A tokenizer is a path or a hub id: a path is what exists beside the settings file.

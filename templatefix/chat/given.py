@@ -21,7 +21,7 @@ def scenario_of(conversation: Any) -> Scenario:
     Raises :class:`Malformed` with the place of the fault.
     """
     if not isinstance(conversation, Mapping):
-        raise Malformed("the conversation is not an object")
+        raise Malformed('the conversation is not an object such as {"messages": [...]}')
     messages = conversation.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Malformed("messages is not a list of at least one message")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from templatefix.cli.program import ClosedOutput, abandon_stdout
 from templatefix.errors import TargetError
+from templatefix.source.links import destination
 
 
 def write_stdout(text: str) -> None:
@@ -40,7 +41,7 @@ def write_file(path: str, text: str | bytes) -> None:
             file.write_bytes(content)
             return
         # A link stays a link: what it names is replaced.
-        _replace(file.resolve(), content)
+        _replace(destination(file), content)
     except OSError as error:
         reason = error.strerror or str(error)
         raise TargetError(path, f"cannot be written: {reason}", "name another file") from error

@@ -12,6 +12,7 @@ from templatefix.errors import TargetError
 from templatefix.report.visible import visible
 from templatefix.source import ChatTemplate, is_local
 from templatefix.source.choice import ADDITIONAL, TOKENIZER_CONFIG
+from templatefix.source.links import destination
 from templatefix.source.reading import Place, is_file, read_bytes
 from templatefix.source.write_back import stored_text, write_back
 
@@ -121,7 +122,7 @@ def expect_writable(path: str, *, force: bool) -> None:
         if file.is_file() and not force:
             raise TargetError(path, "exists already", "give --force to replace it")
         if not file.exists():
-            folder = file.resolve().parent
+            folder = destination(file).parent
             if not folder.is_dir():
                 raise TargetError(path, "cannot be written: no such directory", "create it first")
             if not os.access(folder, os.W_OK | os.X_OK):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import IO, Any
 
 from templatefix.cli.endings import Ending
@@ -22,6 +23,7 @@ from templatefix.errors import TargetError
 from templatefix.findings.finding import SEVERITIES
 from templatefix.report.edition import READ_BUT_BROKEN
 from templatefix.report.json_lines import BEGINNING, parse_line
+from templatefix.source.links import followed
 from templatefix.worker import Content
 
 
@@ -51,9 +53,12 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
         self._order: list[_Line] = []
         self._added = 0
         try:
-            descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
         except OSError as error:
             raise self._unusable(f"cannot be written: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a device may have no end
+            os.close(descriptor)
+            raise self._unusable("is not a regular file")
         self._file = os.fdopen(descriptor, "r+b", buffering=0)
         try:
             self._lock()
@@ -148,7 +153,7 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
         else:
             if at == self._end:
                 return
-        file = Path(self._name).resolve()
+        file = followed(self._name)
         descriptor, name = tempfile.mkstemp(prefix=f".{file.name[:40]}.", dir=file.parent)
         try:
             with os.fdopen(descriptor, "wb") as ordered:

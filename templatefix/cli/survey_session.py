@@ -26,6 +26,7 @@ from templatefix.report.edition import Edition
 from templatefix.report.survey_json import survey_json
 from templatefix.report.survey_text import line, summary
 from templatefix.source import SourceOptions
+from templatefix.source.links import followed
 from templatefix.worker import Crew, Worker
 from templatefix.worker.surveying import SurveyJob
 
@@ -117,7 +118,7 @@ def _job(
     """None where there is nothing to load."""
     if unit.fault is not None:
         return None
-    place = Path(unit.part or target).resolve()
+    place = followed(unit.part or target)
     there = {key: named[key] for key in (str(place), str(place.parent)) if key in named}
     if place.is_dir():
         below = str(place) + os.sep
@@ -135,9 +136,9 @@ def _tokenizers(name: str) -> dict[str, str]:
         raise TargetError(name, f"not JSON: {error}", 'expected {"FOLDER": "TOKENIZER"}') from None
     if not isinstance(read, dict) or not all(isinstance(each, str) for each in read.values()):
         raise TargetError(name, "not an object of strings", 'expected {"FOLDER": "TOKENIZER", ...}')
-    base = Path(name).resolve().parent
+    base = followed(name).parent
     return {
-        str((base / key).resolve()): str(base / value) if (base / value).exists() else value
+        str(followed(base / key)): str(base / value) if (base / value).exists() else value
         for key, value in read.items()
     }
 

@@ -15,6 +15,8 @@ from templatefix.errors import TargetError
 
 # The largest tokenizer_config.json and template seen are a few MB.
 MAX_BYTES = 32 * 2**20
+#: The next step for a file that is damaged.
+REPAIR = "repair the file or fetch it again"
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,12 @@ def parse_json(text: str, place: Place) -> Any:
     except json.JSONDecodeError as error:
         raise place.fault(
             f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}",
-            "repair the file or fetch it again",
+            REPAIR,
         ) from error
     except ValueError as error:  # an integer of more digits than Python converts
-        raise place.fault("is not usable JSON: it holds an enormous number") from error
+        raise place.fault("is not usable JSON: it holds an enormous number", REPAIR) from error
     except RecursionError as error:
-        raise place.fault("is not usable JSON: it is nested too deeply") from error
+        raise place.fault("is not usable JSON: it is nested too deeply", REPAIR) from error
 
 
 def parse_object(text: str, place: Place) -> Mapping[str, Any]:
@@ -116,7 +118,7 @@ def parse_object(text: str, place: Place) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise place.fault(
             f"is not a JSON object: it holds {json_kind(value)}",
-            "repair the file or fetch it again",
+            REPAIR,
         )
     return value
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from templatefix.source.reading import Place, json_kind
+from templatefix.source.reading import REPAIR, Place, json_kind
 
 DEFAULT = "default"
 
@@ -38,11 +38,15 @@ def named_texts(entry: Any, place: Place) -> dict[str, str]:
     elif isinstance(entry, list) and all(isinstance(each, Mapping) for each in entry):
         pairs = [(each.get("name"), each.get("template")) for each in entry]
     else:
-        raise place.fault(f"chat_template is {json_kind(entry)}: expected a string or named texts")
+        raise place.fault(
+            f"chat_template is {json_kind(entry)}: expected a string or named texts", REPAIR
+        )
     texts: dict[str, str] = {}
     for name, text in pairs:
         if not isinstance(name, str) or not isinstance(text, str):
-            raise place.fault("chat_template holds an entry without a name and a template text")
+            raise place.fault(
+                "chat_template holds an entry without a name and a template text", REPAIR
+            )
         texts[name] = _checked(text, place)
     return texts
 
@@ -55,7 +59,7 @@ def _checked(text: str, place: Place) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise place.fault(
-            f"chat_template holds an unpaired surrogate at character {error.start}"
+            f"chat_template holds an unpaired surrogate at character {error.start}", REPAIR
         ) from error
     return text
 

@@ -15,6 +15,7 @@ from templatefix.limits import Overrun
 from templatefix.patching.repair import PatchOptions
 from templatefix.patching.survey import survey_one
 from templatefix.source import ChatTemplate, SourceOptions, load_each, load_part
+from templatefix.source.links import followed
 from templatefix.worker.unfinished import About
 
 __all__ = ["SurveyJob", "Surveyed", "survey", "unfinished"]
@@ -86,5 +87,5 @@ def _named(template: ChatTemplate, tokenizers: Mapping[str, str]) -> str | None:
     """The tokenizer that is named for a template's file, or for the folder that it lies in."""
     if template.path is None or not tokenizers:
         return None
-    path = template.path.resolve()
+    path = followed(template.path)
     return tokenizers.get(str(path)) or tokenizers.get(str(path.parent))

@@ -239,6 +239,14 @@ def test_a_file_of_something_else_is_left_alone(folder: Path, content: bytes) ->
     assert other.read_bytes() == content
 
 
+@pytest.mark.parametrize("name", ["/dev/full", "pipe"])
+def test_what_may_have_no_end_is_not_gone_on_with(folder: Path, name: str) -> None:
+    os.mkfifo(folder / "pipe")
+    ended = check(str(folder), "--resume", str(folder / name))
+    assert (ended.exit_code, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert "is not a regular file" in ended.stderr
+
+
 def test_a_template_whose_child_dies_is_begun_again_once_and_the_rest_goes_on(
     folder: Path, looked_into: Callable[[], list[str]]
 ) -> None:

@@ -148,6 +148,7 @@ def test_config_names_the_file_for_all_targets(folder: Path, stub: Stub) -> None
         ("blocksize = 1", "unknown key 'blocksize' (did you mean 'block-size'?)"),
         ("block_size = 1", "unknown key 'block_size' (did you mean 'block-size'?)"),
         ("write-baseline = 'x'", "unknown key 'write-baseline'"),
+        ('output = "a\\u0000b"', "'output' must be a string without NUL characters"),
         ("block-size = '1'", "'block-size' must be a whole number"),
         ("block-size = true", "'block-size' must be a whole number"),
         ("block-size = 0", "'block-size' must be a whole number of at least 1"),

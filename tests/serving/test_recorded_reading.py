@@ -208,10 +208,16 @@ def test_broken_lines_are_counted_with_their_numbers_and_the_rest_is_replayed() 
     assert found is not None
     assert [each.line for each in found.skipped] == [2, 5]
     assert (found.lines, found.skipped_lines, found.requests) == (6, 2, 2)
-    many = report(template(APPENDS_ALL), ["{"] * 100).recorded
+    many = report(template(APPENDS_ALL), [good, *["{"] * 100]).recorded
     assert many is not None
     assert many.skipped_lines == 100
     assert len(many.skipped) == 20
+
+
+@pytest.mark.parametrize("lines", [["{", "[]"], [b"\xff\xfe["], ["", "# Traffic"]])
+def test_a_file_of_which_no_line_is_a_request_is_an_error(lines: list[str | bytes]) -> None:
+    with pytest.raises(TargetError, match=r"holds no request; line [12] is not .*one JSON request"):
+        report(template(APPENDS_ALL), lines)
 
 
 def test_a_line_without_end_is_skipped_and_never_held_whole(
@@ -312,7 +318,8 @@ def test_a_line_is_an_exchange_or_the_reason_why_it_is_none(line: str | bytes) -
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(LINES, max_size=8))
 def test_no_recording_whatever_it_holds_ends_in_a_traceback(lines: list[str | bytes]) -> None:
-    found = report(template(APPENDS_ALL), lines).recorded
+    request = json.dumps({"messages": MESSAGES})
+    found = report(template(APPENDS_ALL), [*lines, request]).recorded
     assert found is not None
     accounted = found.requests + found.skipped_lines + sum(e.requests for e in found.set_aside)
     assert accounted <= found.lines

@@ -14,6 +14,7 @@ from templatefix.checking.options import CheckOptions
 from templatefix.checking.outcome import sha256, unparsable
 from templatefix.checking.runs import handed_on
 from templatefix.checking.subject import GREETING, Subject, prepare
+from templatefix.errors import TargetError
 from templatefix.findings.finding import SEVERITIES, Finding
 from templatefix.findings.outcome import Coverage, Report, Verdict
 from templatefix.findings.recorded import (
@@ -62,6 +63,7 @@ def check_recorded(
     walk = _Walk(subject, options, policy, recoverer)
     for number, line in recording.lines():
         walk.take(number, line)
+    walk.expect_request(recording.label)
     return walk.report(recording.label)
 
 
@@ -100,6 +102,7 @@ class _Walk:
             if len(self._skipped) < _SHOWN:
                 self._skipped.append(SkippedLine(number, str(why)))
             return
+        self._count["read"] += 1
         try:
             self._replay(exchange)
         except Unpresentable as why:
@@ -116,6 +119,17 @@ class _Walk:
             self._subject.server.forget()
             if self._subject.author.kinds > _KINDS:
                 self._subject.author.forget()
+
+    def expect_request(self, file: str) -> None:
+        """Raises ``TargetError`` where no line could be read, which is some other file; an empty
+        one has recorded nothing yet."""
+        if self._skipped and not self._count["read"]:
+            first = self._skipped[0]
+            raise TargetError(
+                file,
+                f"holds no request; line {first.line} is {first.why}",
+                "name a file with one JSON request a line",
+            )
 
     def report(self, file: str) -> Report:
         """What all of it comes to."""
