@@ -32,8 +32,8 @@ HEIGHT = {name: height for height, row in enumerate(ROWS) for name in row}
 
 #: These know nothing of one another, though they stand in one row.
 STRANGERS = {"syntax", "render", "tokens"}
-#: ... with one exception: the branch trace (trace.py, trace_*.py) needs exact spans.
-TRACE = "templatefix.render.trace"
+#: ... but that a template is parsed once: what is rendered and traced is that tree.
+PARSED = ("render", "syntax")
 
 #: Reports are made of values alone, and of a comparison of two, so that no format can come to
 #: depend on how they arise.
@@ -98,8 +98,7 @@ def _fault(arrow: Arrow) -> str | None:
         return "a report depends on value types only"
     if HEIGHT[imported] > HEIGHT[importer]:
         return "an upward arrow"
-    traces = arrow.importer.startswith(TRACE) and imported == "syntax"
-    if {importer, imported} <= STRANGERS and not traces:
+    if {importer, imported} <= STRANGERS and (importer, imported) != PARSED:
         return f"{importer} and {imported} do not know one another"
     return None
 
@@ -126,7 +125,8 @@ def test_the_package_is_read() -> None:
         ("chat/battery.py", "import templatefix.api", "upward"),
         ("chat/battery.py", "def late():\n    from templatefix import checking", "upward"),
         ("tokens/split.py", "from ..render import jinja", "do not know"),
-        ("render/jinja.py", "from templatefix.syntax import spans", "do not know"),
+        ("render/jinja.py", "from templatefix.syntax import spans", None),
+        ("syntax/spans.py", "from templatefix.render import jinja", "do not know"),
         ("render/trace.py", "from templatefix.syntax import spans", None),
         ("render/trace_code.py", "from templatefix.syntax import spans", None),
         ("render/trace.py", "from templatefix.tokens import Encoder", "do not know"),
