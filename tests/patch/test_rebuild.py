@@ -253,3 +253,17 @@ def test_a_macro_that_calls_itself_is_followed_to_where_it_is_called_first() -> 
         if isinstance(place.parent, nodes.Output) and parsed.source(place.node) == "value"
     )
     assert [parsed.source(seat) for seat in seats(parsed, printed)] == ["shown(message.content)"]
+
+
+def test_what_no_test_tells_apart_is_found_among_many_modes() -> None:
+    tests = [f"mode == {number}" for number in range(10)]
+    cases = [
+        ({test: test == mode for test in tests}, text) for mode in tests for text in ("a", "b")
+    ]
+    with pytest.raises(Undecided):
+        decide(cases, tests)
+    alone = [(outcomes, text) for outcomes, text in cases if text == "a" or outcomes[tests[3]]]
+    with pytest.raises(Undecided):
+        decide(alone, tests)
+    told = [(outcomes, "b" if outcomes[tests[3]] else "a") for outcomes, _ in cases]
+    assert decide(told, tests) == Choice(tests[3], "b", "a")

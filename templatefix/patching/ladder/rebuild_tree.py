@@ -31,19 +31,50 @@ def decide(cases: Sequence[Case], tests: Sequence[str]) -> Tree:
 
     What is in no case may come out either way. Raises :class:`Undecided`.
     """
-    texts = {text for _, text in cases}
+    return _decided(cases, tests, frozenset(range(len(cases))), {})
+
+
+def _decided(
+    cases: Sequence[Case],
+    tests: Sequence[str],
+    left: frozenset[int],
+    known: dict[frozenset[int], Tree | Undecided],
+) -> Tree:
+    """The tree for some of the cases; ``known`` are the trees found for others of them.
+
+    A test that was asked already tells none of them apart, so that how they were reached is of no
+    account.
+    """
+    if left not in known:
+        try:
+            known[left] = _found(cases, tests, left, known)
+        except Undecided as undecided:
+            known[left] = undecided
+    tree = known[left]
+    if isinstance(tree, Undecided):
+        raise tree
+    return tree
+
+
+def _found(
+    cases: Sequence[Case],
+    tests: Sequence[str],
+    left: frozenset[int],
+    known: dict[frozenset[int], Tree | Undecided],
+) -> Tree:
+    texts = {cases[index][1] for index in sorted(left)}
     if len(texts) <= 1:
         return next(iter(texts), "")
     best: Tree | None = None
-    for position, test in enumerate(tests):
-        sides = [[case for case in cases if case[0][test] is side] for side in (True, False)]
-        if not all(sides):
+    for test in tests:
+        holds = frozenset(index for index in left if cases[index][0][test])
+        if not holds or holds == left:
             continue
-        left = [*tests[:position], *tests[position + 1 :]]
         try:
-            found = Choice(test, *(decide(side, left) for side in sides))
+            then, other = (_decided(cases, tests, side, known) for side in (holds, left - holds))
         except Undecided:
             continue
+        found = Choice(test, then, other)
         if best is None or _size(found) < _size(best):
             best = found
     if best is None:
