@@ -182,7 +182,7 @@ class _Thing:
         len,
         (each for each in [1]),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_attributes_are_those_of_the_sandbox(value: Any) -> None:
     """... the first time, and when it is remembered."""
