@@ -246,7 +246,12 @@ def _read(conversation: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _place(named: Tokenizer) -> str:
     """The target in the form that the command line takes."""
-    return os.fspath(named) if isinstance(named, str | os.PathLike) else _written(named)
+    if isinstance(named, str | os.PathLike):
+        return os.fspath(named)
+    if not hasattr(named, "save_pretrained"):
+        kinds = "a path, a hub id, a template's text or a tokenizer of transformers"
+        raise TypeError(f"{kinds} is wanted, not {type(named).__name__}")
+    return _written(named)
 
 
 def _written(tokenizer: Saveable) -> str:

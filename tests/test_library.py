@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,6 +117,13 @@ def test_figures_are_those_of_the_conversation_that_is_given() -> None:
 def test_what_cannot_be_replayed_says_why(template: str, words: str) -> None:
     with pytest.raises(TargetError, match=words):
         templatefix.simulate(template)
+
+
+@pytest.mark.parametrize("named", [5, None, b"x"])
+def test_what_names_no_template_is_refused(named: Any) -> None:
+    for ask in (templatefix.load, templatefix.check, templatefix.simulate):
+        with pytest.raises(TypeError, match=f"is wanted, not {type(named).__name__}"):
+            ask(named)
 
 
 def test_what_is_no_conversation_is_refused() -> None:
