@@ -113,10 +113,13 @@ def conversing(text: str) -> bool:
 
 
 def recording(content: bytes, template: ChatTemplate) -> int:
-    """Recorded requests are replayed; lines that cannot be read are counted. Returns how many
-    requests were."""
+    """Recorded requests are replayed, lines that cannot be read are counted, and what holds no
+    request is refused. Returns how many requests were replayed."""
     recorded = Recording("-", io.BytesIO(content))
-    report = check_recorded(template, CheckOptions(), "keep-reasoning", recorded, recover=False)
+    try:
+        report = check_recorded(template, CheckOptions(), "keep-reasoning", recorded, recover=False)
+    except TargetError:
+        return 0  # not a line of it is a request: it is some other file
     reporting([report])
     assert report.recorded is not None
     return report.recorded.requests
