@@ -440,7 +440,6 @@ def test_a_template_is_wrapped_without_a_change_in_what_it_prints() -> None:
 
 #: What keeps a fold of a template of the corpus from preserving every stream.
 KNOWN = {
-    "google/gemma-4-31B-it": "calls with content are known only in a dialect with another order",
     "NousResearch/Hermes-4-14B": "where it thinks it crashes on content without a closing tag, "
     "and the marks that a fold renders have none",
 }

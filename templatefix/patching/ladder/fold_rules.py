@@ -163,7 +163,9 @@ def _anew(speaker: Speaker, place: Place, fields: _Fields) -> _Change | None:
     if not many and one != first + _NAMES[0] + middle + arguments[0] + last:
         return None
     # A call that the original prints by itself tells with which stop token calls end.
-    last = one[len(said) :] or last
+    several = speaker.written(place, _answer((thought, words, True, True))) or ""
+    if one.startswith(said) and two.startswith(several):
+        last = last.removesuffix(two[len(several) :]) + one[len(said) :]
     return _Change("calls", "", first, (middle, following, last))
 
 
