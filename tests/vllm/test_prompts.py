@@ -87,8 +87,15 @@ def _agree(
     return len(requests)
 
 
+def _entries() -> Iterator[Any]:
+    """Every template of the corpus; two of three for the nightly run alone, which has the time."""
+    for number, entry in enumerate(corpus_entries()):
+        marks = [pytest.mark.nightly] if number % 3 else []
+        yield pytest.param(entry, marks=marks, id=entry.model_id)
+
+
 @pytest.mark.corpus
-@pytest.mark.parametrize("entry", list(corpus_entries()), ids=lambda entry: entry.model_id)
+@pytest.mark.parametrize("entry", _entries())
 def test_a_template_of_the_corpus_in_all_of_its_modes(
     entry: Entry, vllm_server: RenderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
