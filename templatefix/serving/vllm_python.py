@@ -66,7 +66,8 @@ def find_vllm() -> VllmPython:
 
 def has_vllm() -> bool:
     """Whether vLLM is installed beside us."""
-    return importlib.util.find_spec("vllm") is not None
+    spec = importlib.util.find_spec("vllm")
+    return spec is not None and spec.origin is not None  # a mere folder of that name has none
 
 
 def _asked(python: str) -> VllmPython:
