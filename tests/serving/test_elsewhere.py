@@ -161,3 +161,10 @@ def test_what_could_not_be_checked_is_no_success_unless_it_is_accepted(
     assert ended.exit_code == code
     assert ("TF501 not-rendered-by-jinja" in ended.stdout) == ("--ignore" not in arguments)
     assert "not evaluated" in ended.stdout
+
+
+def test_a_folder_named_vllm_is_no_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = vllm_python.has_vllm()
+    (tmp_path / "vllm").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert vllm_python.has_vllm() == before
