@@ -21,7 +21,7 @@ from templatefix.chat.given import Malformed, scenario_of
 from templatefix.chat.present import Unpresentable
 from templatefix.checking import prepare
 from templatefix.checking.options import CheckOptions
-from templatefix.checking.runs import handed_on
+from templatefix.checking.runs import modes_of
 from templatefix.dialect.author import Unspoken
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Report
@@ -209,10 +209,10 @@ def simulate(
                 _loaded(served), tokenizer=loaded.tokenizer, special_tokens=loaded.special_tokens
             )
             server = prepare(other, options).server
-        plan = Plan(FOUR_TURNS, handed_on(kwargs or {}, subject), client)
+        (given,) = modes_of(subject, options).sweep
+        plan = Plan(FOUR_TURNS, given, client)
         if conversation is not None:
-            given = {**(conversation.get("chat_template_kwargs") or {}), **(kwargs or {})}
-            plan = Plan(scenario_of(conversation), handed_on(given, subject), client, "given")
+            plan = Plan(scenario_of(conversation), given, client, "given")
         return replay(plan, subject.author, subject.encoder, block_size, server)
     except (Unparsable, SyntaxFault) as fault:
         raise api.not_compiling(loaded, fault) from None

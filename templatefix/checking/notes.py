@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from templatefix.findings.finding import Finding, Location
-from templatefix.findings.outcome import (
-    NotEvaluated,
-)
+from templatefix.findings.outcome import NotEvaluated
 from templatefix.replay.run import Plan, Run
 from templatefix.rules import RULES
 
@@ -22,7 +20,6 @@ class Notes:
     runs: list[Run] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     not_evaluated: list[NotEvaluated] = field(default_factory=list)
-    lost_message: bool = False
 
     def skip(self, what: str, why: str) -> None:
         entry = NotEvaluated(what, why)
@@ -31,7 +28,7 @@ class Notes:
 
 
 def note(notes: Notes, one: Plan, code: str, words: str, line: int | None = None) -> None:
-    """Record a refusal or a crash, once for the same words at the same place."""
+    """Record what a run shows, once for the same words at the same place."""
     location = (Location("source", line, 1, line, 1),) if line else ()
     for i, known in enumerate(notes.findings):
         if known.code == code and known.detail == words and known.line == line:
@@ -44,35 +41,13 @@ def note(notes: Notes, one: Plan, code: str, words: str, line: int | None = None
             rule.name,
             rule.severity,
             "high",
-            f"{rule.summary}: {words}",
+            f"{rule.summary}: {words}" if words else rule.summary,
             detail=words,
             run_ids=(one.id,),
             kwargs=one.kwargs,
             client=one.client,
             scenario=one.scenario.name,
             locations=location,
-        )
-    )
-
-
-def add_once(notes: Notes, run: Run, code: str, detail: str) -> None:
-    for i, known in enumerate(notes.findings):
-        if (known.code, known.detail) == (code, detail):
-            notes.findings[i] = replace(known, run_ids=(*known.run_ids, run.plan.id))
-            return
-    rule = RULES[code]
-    notes.findings.append(
-        Finding(
-            code,
-            rule.name,
-            rule.severity,
-            "high",
-            f"{rule.summary}: {detail}" if detail else rule.summary,
-            detail=detail,
-            run_ids=(run.plan.id,),
-            kwargs=run.plan.kwargs,
-            client=run.plan.client,
-            scenario=run.plan.scenario.name,
         )
     )
 

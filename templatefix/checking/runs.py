@@ -8,7 +8,7 @@ from typing import Any
 
 from templatefix.chat.conversation import Scenario
 from templatefix.chat.present import Unpresentable
-from templatefix.checking.notes import Notes, add_once, note, what
+from templatefix.checking.notes import Notes, note, what
 from templatefix.checking.options import CheckOptions
 from templatefix.checking.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
@@ -115,8 +115,8 @@ def _look_for_loss(run: Run, subject: Subject, notes: Notes) -> None:
         return
     last = run.requests[-1]
     if begins_twice(last.prompt, subject.template.special_tokens.get("bos_token")):
-        add_once(notes, run, "TF201", "")
+        note(notes, run.plan, "TF201", "")
     if run.plan.core:
         found = lost(last.messages, last.prompt)
         if found is not None:
-            add_once(notes, run, "TF202", found[1])
+            note(notes, run.plan, "TF202", found[1])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Server
@@ -19,6 +20,8 @@ from templatefix.render.remote import Remote
 from templatefix.source.template import ChatTemplate
 from templatefix.syntax import Template, named_kwargs, parse
 from templatefix.tokens import Encoder
+
+D = TypeVar("D")
 
 #: The conversation that shows a template's usual prompt.
 GREETING = ({"role": "user", "content": "Which city lies at the mouth of the Douro?"},)
@@ -97,22 +100,18 @@ def _parsers(texts: Sequence[str], tail: str, options: CheckOptions, target: str
     inferred = Parsers.inferred(texts, tail)
     reasoning, tool = inferred.reasoning, inferred.tool
     if options.reasoning_parser is not None:
-        reasoning = named.REASONING.get(options.reasoning_parser)
-        if reasoning is None:
-            raise TargetError(
-                target,
-                f"no dialect for the reasoning parser {options.reasoning_parser!r}",
-                "known: " + ", ".join(sorted(named.REASONING)),
-            )
+        reasoning = _named("reasoning", options.reasoning_parser, named.REASONING, target)
     if options.tool_call_parser is not None:
-        tool = named.TOOLS.get(options.tool_call_parser)
-        if tool is None:
-            raise TargetError(
-                target,
-                f"no dialect for the tool call parser {options.tool_call_parser!r}",
-                "known: " + ", ".join(sorted(named.TOOLS)),
-            )
+        tool = _named("tool call", options.tool_call_parser, named.TOOLS, target)
     return Parsers(reasoning, tool)
+
+
+def _named(kind: str, name: str, known: Mapping[str, D], target: str) -> D:
+    dialect = known.get(name)
+    if dialect is None:
+        what = f"no dialect for the {kind} parser {name!r}"
+        raise TargetError(target, what, "known: " + ", ".join(sorted(known)))
+    return dialect
 
 
 def _stop_tokens(template: ChatTemplate, encoder: Encoder) -> tuple[str, ...]:

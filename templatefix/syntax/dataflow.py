@@ -115,7 +115,6 @@ class _Analysis:
         self.carried: dict[Variable, frozenset[Origin]] = {}
         self._summaries: dict[int, tuple[frozenset[Origin], frozenset[Variable]]] = {}
         self.set_in_loop: dict[Variable, list[tuple[nodes.For, Origin]]] = defaultdict(list)
-        self._looked: dict[int, tuple[frozenset[Origin], tuple[Variable, ...]]] = {}
         self._guarded: dict[int, tuple[nodes.Node, ...]] = {}
         self._find_variables_set_in_loops()
         self._spread()
