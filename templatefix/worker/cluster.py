@@ -20,7 +20,7 @@ from templatefix.findings.outcome import Fault
 from templatefix.limits import Limits
 from templatefix.worker import remote
 from templatefix.worker.codec import plain, typed
-from templatefix.worker.crew import Tick, nothing
+from templatefix.worker.crew import InOrder, Tick, nothing
 from templatefix.worker.job import Job, Outcome
 from templatefix.worker.parent import LOOK
 from templatefix.worker.unfinished import unfinished
@@ -90,30 +90,17 @@ class Cluster:
         """As ``Crew.check``. A job whose worker is gone is done by another; one that ends several
         workers is reported. Raises ``TargetError`` when the scheduler is gone, or all workers."""
         executor = self._client.get_executor(pure=False)
-        waiting = enumerate(jobs)
+        order = InOrder[Job, Outcome](jobs, _AHEAD)
         busy: dict[Future[dict[str, Any]], tuple[int, Job]] = {}
-        done: dict[int, list[Outcome]] = {}
-        told = given = 0
-        more = True
-        while more or busy or done:
-            while more and len(busy) < self._room() and given < told + _AHEAD:
-                number, job = next(waiting, (-1, None))
-                if number < 0:
-                    more = False
-                    break
-                given = number + 1
-                if job is None:
-                    done[number] = []
-                else:
-                    asked = __version__, self._limits, plain(job)
-                    busy[executor.submit(remote.run, *asked)] = number, job
+        while busy or not order.over:
+            while len(busy) < self._room() and (taken := order.take()):
+                asked = __version__, self._limits, plain(taken[1])
+                busy[executor.submit(remote.run, *asked)] = taken
             finished, _ = wait(busy, timeout=LOOK, return_when=FIRST_COMPLETED)
             for future in finished:
                 number, job = busy.pop(future)
-                done[number] = self._outcomes(future, job)
-            while told in done:
-                told += 1
-                yield done.pop(told - 1)
+                order.put(number, self._outcomes(future, job))
+            yield from order.told()
             tick()
 
     def _room(self) -> int:

@@ -38,6 +38,48 @@ def nothing() -> None:
     """What is done several times a second where nobody asks for more."""
 
 
+class InOrder(Generic[J, R]):
+    """Jobs taken one after another, and what they come to told in the same order.
+
+    A job that is None is not taken and comes to nothing.
+    """
+
+    def __init__(self, jobs: Iterable[J | None], ahead: int) -> None:
+        self._waiting = enumerate(jobs)
+        self._ahead = ahead
+        self._done: dict[int, list[R]] = {}
+        self._given = self._told = 0
+        self._more = True
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no more to take or to tell."""
+        return not (self._more or self._done)
+
+    def take(self) -> tuple[int, J] | None:
+        """The next job and its number; None where there is none yet, or no more."""
+        while self._more and self._given < self._told + self._ahead:
+            number, job = next(self._waiting, (-1, None))
+            if number < 0:
+                self._more = False
+                break
+            self._given = number + 1
+            if job is not None:
+                return number, job
+            self._done[number] = []
+        return None
+
+    def put(self, number: int, found: list[R]) -> None:
+        """What a job has come to."""
+        self._done[number] = found
+
+    def told(self) -> Iterator[list[R]]:
+        """What can be told now: of each job that is done, with all before it."""
+        while self._told in self._done:
+            self._told += 1
+            yield self._done.pop(self._told - 1)
+
+
 @dataclass
 class _Errand(Generic[R]):
     """A worker's job: its place among all, its steps, and what it came to so far."""
@@ -95,35 +137,22 @@ class Crew:
         ``steps`` is a method of the worker's, such as ``Worker.steps``; a job that is None comes to
         nothing. ``tick`` is called several times a second.
         """
-        waiting = enumerate(jobs)
+        order = InOrder[J, R](jobs, _AHEAD * len(self._workers))
         idle, busy = list(reversed(self._workers)), list[_Errand[R]]()
-        done: dict[int, list[R]] = {}
-        given = told = 0
-        more = True
-        while more or busy or done:
-            while more and idle and given < told + _AHEAD * len(self._workers):
-                number, job = next(waiting, (-1, None))
-                if number < 0:
-                    more = False
-                    break
-                given = number + 1
-                if job is None:
-                    done[number] = []
-                else:
-                    worker = idle.pop()
-                    busy.append(_Errand(number, worker, steps(worker, job)))
+        while busy or not order.over:
+            while idle and (taken := order.take()):
+                number, job = taken
+                worker = idle.pop()
+                busy.append(_Errand(number, worker, steps(worker, job)))
             still = []
             for errand in busy:
                 if errand.go_on():
                     still.append(errand)
                 else:
-                    done[errand.number] = errand.found
+                    order.put(errand.number, errand.found)
                     idle.append(errand.worker)
             moved, busy = len(still) < len(busy), still
-            while told in done:
-                found = done.pop(told)
-                told += 1
-                yield found
+            yield from order.told()
             tick()
             if busy and not moved:
                 _wait(busy)
