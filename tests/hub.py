@@ -277,18 +277,23 @@ with open(sys.argv[2], "w") as answer:
 """
 
 
-def load_in_process(
-    target: str, home: Path, environment: Mapping[str, str] | None = None, **options: Any
-) -> Outcome:
-    """Load a target as a user does: a new process, its own hub cache under ``home``."""
-    home.mkdir(parents=True, exist_ok=True)
+def environment_of(cache: Path) -> dict[str, str]:
+    """Of a process with a hub cache of its own, and nothing else that steers the hub's client."""
     kept = {
         key: value
         for key, value in os.environ.items()
         if not key.startswith(("HF_", "HUGGINGFACE_", "TRANSFORMERS_"))
         and "proxy" not in key.lower()
     }
-    kept |= {"HF_HOME": str(home / "hf"), "PYTHONPATH": str(ROOT), "NO_PROXY": "*"}
+    return {**kept, "HF_HOME": str(cache), "PYTHONPATH": str(ROOT)}
+
+
+def load_in_process(
+    target: str, home: Path, environment: Mapping[str, str] | None = None, **options: Any
+) -> Outcome:
+    """Load a target as a user does: a new process, its own hub cache under ``home``."""
+    home.mkdir(parents=True, exist_ok=True)
+    kept = {**environment_of(home / "hf"), "NO_PROXY": "*"}
     answer = home / "answer.json"
     answer.unlink(missing_ok=True)
     started = time.monotonic()

@@ -22,6 +22,7 @@ from templatefix.checking import CheckOptions, check
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from tests.example import EXAMPLE
+from tests.processes import first_child
 from tests.subjects import APPENDS, APPENDS_ALL, branches, report, template
 
 search_module: Any = importlib.import_module("templatefix.checking.search")
@@ -217,14 +218,6 @@ def test_what_the_server_s_parsers_would_not_find_is_no_counterexample() -> None
     assert not [f for f in checked.findings if f.code == "TF106" and f.scenario == "search"]
 
 
-def _wait_for_worker(pid: int) -> None:
-    """Until the child that does the work is there, where that can be seen: on Linux."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    until = time.monotonic() + 30
-    while children.exists() and not children.read_text() and time.monotonic() < until:
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 @pytest.mark.parametrize("after", [0.3, 1.5])
 def test_an_interrupt_ends_the_search_at_once(name: str, code: int, after: float) -> None:
@@ -237,7 +230,7 @@ def test_an_interrupt_ends_the_search_at_once(name: str, code: int, after: float
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
-        _wait_for_worker(process.pid)
+        first_child(process.pid)  # the one that does the work
         time.sleep(after)
         process.send_signal(getattr(signal, name))
         _, said = process.communicate(timeout=60)

@@ -23,6 +23,7 @@ from templatefix.findings.outcome import Report
 from templatefix.source import ChatTemplate
 from tests.cli.stub import ROOT
 from tests.hostile.templates import PLAIN
+from tests.processes import children
 from tests.report.samples import clean
 from tests.report.test_json_report import schema
 
@@ -308,11 +309,10 @@ def test_an_interrupted_run_leaves_whole_lines_and_no_process(
 ) -> None:
     file = tmp_path / "r.jsonl"
     process = start(str(folder), "--resume", str(file))
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and (not file.exists() or file.stat().st_size < 3000):
         time.sleep(0.01)
-    born = children.read_text().split()
+    born = children(process.pid)
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out, err.strip()) == (code, b"", b"")

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.hostile.templates import PLAIN
-from tests.hub import ROOT, HubServer, Repository, commit_of
+from tests.hub import HubServer, Repository, commit_of, environment_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -229,13 +229,7 @@ class Ended:
 
 
 def run(home: Path, targets: list[str], environment: Mapping[str, str], *options: str) -> Ended:
-    kept = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("HF_", "HUGGINGFACE_", "TRANSFORMERS_"))
-        and "proxy" not in key.lower()
-    }
-    kept |= {"HF_HOME": str(home / "a" / "b" / "hf"), "PYTHONPATH": str(ROOT)}
+    kept = environment_of(home / "a" / "b" / "hf")
     begun = time.monotonic()
     ended = subprocess.run(
         [sys.executable, "-m", "templatefix", *_CHECK, *options],
