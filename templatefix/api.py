@@ -19,7 +19,7 @@ from templatefix.checking import CheckOptions, check, sha256
 from templatefix.checking.outcome import unparsable
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
-from templatefix.policy import policy_of
+from templatefix.policy import policy_for
 from templatefix.render import SyntaxFault
 from templatefix.serving.options import ServerOptions
 from templatefix.serving.recorded.lines import Recording
@@ -243,7 +243,7 @@ def serve(
     if plan.renderer is not None:
         return plan
     asked = CheckOptions(kwargs=options.kwargs or None)
-    policy = policy_of(template.text) or "keep-reasoning"
+    policy = policy_for(None, template.text)
     try:
         report = check(template, asked, policy)
     except TargetError:
@@ -333,7 +333,7 @@ def _check_one(
     judge: Callable[[ChatTemplate, str], Report],
     alone: bool,
 ) -> Report:
-    policy = options.policy or policy_of(template.text) or "keep-reasoning"
+    policy = policy_for(options.policy, template.text)
     try:
         parsed = parse(template.text)
         if template.text and not reads_messages(parsed):
@@ -404,7 +404,7 @@ def _failed(
         None,
         True,
         options.block_size,
-        options.policy or "keep-reasoning",
+        policy_for(options.policy),
         "error",
         Fault(error.code, error.message, error.hint),
         source=(template.text or None) if template else None,

@@ -28,3 +28,12 @@ def policy_of(template_text: str) -> str | None:
     comment = first_comment(template_text)
     found = _POLICY.search(comment) if comment is not None else None
     return found["policy"] if found and found["policy"] in POLICIES else None
+
+
+def policy_for(asked: str | None, template_text: str = "") -> str:
+    """The policy of a check: what was asked for, else what the template's header records.
+
+    >>> policy_for(None, "{{ messages }}")
+    'keep-reasoning'
+    """
+    return asked or policy_of(template_text) or "keep-reasoning"

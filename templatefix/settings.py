@@ -14,11 +14,11 @@ from typing import Any
 
 from templatefix.errors import TargetError
 from templatefix.findings.finding import SEVERITIES
+from templatefix.policy import POLICIES
 from templatefix.source.links import followed
 
 OWN_FILE = "templatefix.toml"
 PROJECT_FILE = "pyproject.toml"
-POLICIES = ("lossless", "keep-reasoning")
 FAIL_ON = (*reversed(SEVERITIES), "never")
 OUTPUT_FORMATS = ("text", "json", "sarif", "github", "html", "jsonl")
 COLORS = ("auto", "always", "never")

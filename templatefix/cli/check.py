@@ -14,8 +14,9 @@ from templatefix.cli.limits import limit_options, limits_of, network_option
 from templatefix.cli.manner import Manner
 from templatefix.cli.target_list import read_targets
 from templatefix.errors import TargetError
+from templatefix.policy import POLICIES
 from templatefix.serving.options import AUTO, ServerOptions
-from templatefix.settings import COLORS, FAIL_ON, OUTPUT_FORMATS, POLICIES, Settings
+from templatefix.settings import COLORS, FAIL_ON, OUTPUT_FORMATS, Settings
 
 
 def _codes(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:

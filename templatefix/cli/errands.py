@@ -20,6 +20,7 @@ from templatefix.cli.units import Unit, units
 from templatefix.cli.versions import library_versions
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
+from templatefix.policy import policy_for
 from templatefix.selection import select
 from templatefix.settings import Settings
 from templatefix.source import SourceOptions
@@ -156,7 +157,7 @@ def without_verdict(planned: Planned, error: TargetError | None) -> Report:
         tokenizer_source=None,
         tokenizer_approximate=False,
         block_size=planned.settings.block_size,
-        policy=planned.settings.policy or "keep-reasoning",
+        policy=policy_for(planned.settings.policy),
         verdict="not-evaluated" if fault is None else "error",
         fault=fault,
         skipped="not a chat template" if fault is None else None,

@@ -9,8 +9,9 @@ from pathlib import Path
 from templatefix.cli.output import write_file, write_stdout
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Report
+from templatefix.policy import POLICIES
 from templatefix.report.edition import Edition, short_place
-from templatefix.settings import POLICIES, Settings
+from templatefix.settings import Settings
 
 #: The file of a folder of pages that leads to the others, and what each of them says of itself.
 INDEX, GENERATOR = "index.html", '<meta name="generator" content="templatefix">'

@@ -8,7 +8,7 @@ from templatefix.checking import CheckOptions, check
 from templatefix.findings.finding import Finding
 from templatefix.findings.repair import Remaining
 from templatefix.patching.repair import PatchOptions
-from templatefix.policy import policy_of
+from templatefix.policy import policy_for
 from templatefix.source.template import ChatTemplate
 
 #: The codes of findings that lose reuse.
@@ -31,7 +31,7 @@ def still_shown(
         reasoning_parser=options.reasoning_parser,
         tool_call_parser=options.tool_call_parser,
     )
-    report = check(template, asked, asked.policy or policy_of(template.text) or "keep-reasoning")
+    report = check(template, asked, policy_for(asked.policy, template.text))
     core = {run.id for run in report.runs if run.core}
     return tuple(
         _remaining(finding, core) for finding in report.findings if finding.code.startswith(LOSSES)

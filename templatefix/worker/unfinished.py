@@ -8,7 +8,7 @@ from templatefix.checking import sha256
 from templatefix.checking.limited import report_of
 from templatefix.findings.outcome import Fault, Report
 from templatefix.limits import Overrun
-from templatefix.policy import policy_of
+from templatefix.policy import policy_for
 from templatefix.worker.job import Content, Job
 
 
@@ -27,7 +27,7 @@ def unfinished(job: Job, about: About | None, why: Fault | Overrun) -> Report:
     """``about`` is None where no template had been begun."""
     about = about or About(job.target, job.part or job.target, None, "")
     text = about.text or None
-    policy = job.options.policy or policy_of(text or "") or "keep-reasoning"
+    policy = policy_for(job.options.policy, about.text)
     if isinstance(why, Overrun):
         return report_of(
             why,
