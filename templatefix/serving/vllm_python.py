@@ -24,7 +24,8 @@ def version(name):
         return m.version(name)
     except m.PackageNotFoundError:
         return None
-there = importlib.util.find_spec("vllm") is not None
+spec = importlib.util.find_spec("vllm")
+there = spec is not None and spec.origin is not None
 own = version("vllm")
 other = None
 if there and own is None:

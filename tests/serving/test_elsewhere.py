@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 from templatefix.api import CheckOptions, SourceOptions, check_target
 from templatefix.cli.program import templatefix
+from templatefix.errors import TargetError
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from templatefix.serving import vllm_python
@@ -168,3 +170,10 @@ def test_a_folder_named_vllm_is_no_vllm(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "vllm").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     assert vllm_python.has_vllm() == before
+    # ... nor for the Python that is named.
+    monkeypatch.setattr(vllm_python, "has_vllm", lambda: False)
+    monkeypatch.setenv(vllm_python.VARIABLE, sys.executable)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    if not before:
+        with pytest.raises(TargetError, match="has no vLLM"):
+            vllm_python.find_vllm()
