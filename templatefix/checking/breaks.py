@@ -27,6 +27,9 @@ _REPAIRED = frozenset({"TF101", "TF102", "TF103", "TF104", "TF106", "TF107", "TF
 #: What it repairs if it is asked to, and whether nothing but failures becomes something else.
 _ON_REQUEST = {"TF201": False, "TF202": False, "TF203": True, "TF204": False, "TF205": True}
 
+#: Codes that no template is to blame for: other tokens for the same text, a parser's losses.
+HARMLESS = frozenset({"TF105", "TF108", "TF301"})
+
 #: Code, detail, and line and column of the guilty place.
 Key = tuple[str, str, tuple[int, int]]
 

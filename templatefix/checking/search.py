@@ -18,7 +18,15 @@ from typing import Any
 
 from templatefix.chat.conversation import Message, Scenario, assistant_message
 from templatefix.chat.present import Unpresentable
-from templatefix.checking.breaks import Break, Key, canonical_reuse, key_of, merge, witness_of
+from templatefix.checking.breaks import (
+    HARMLESS,
+    Break,
+    Key,
+    canonical_reuse,
+    key_of,
+    merge,
+    witness_of,
+)
 from templatefix.checking.notes import Notes, note
 from templatefix.checking.subject import Subject, refuses_system
 from templatefix.dialect.author import Author, Unspoken
@@ -38,9 +46,6 @@ FINDINGS, TRIES = 3, 15
 
 #: Conversations drawn in one go.
 PORTION = 20
-
-#: Codes that are not the template's fault, or no loss at all.
-_HARMLESS = frozenset({"TF105", "TF108", "TF301"})
 
 
 @contextmanager
@@ -116,7 +121,7 @@ class _Hunt:
         encoder = self.subject.encoder
         evidence = gather(comparison, canonical_reuse(comparison, encoder))
         code, detail, also = classify(evidence)
-        if code in _HARMLESS:
+        if code in HARMLESS:
             return None
         guilty = blame(comparison, evidence, run.tools, self.witness)
         found = Break(run, comparison, code, detail, also, guilty)

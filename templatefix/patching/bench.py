@@ -14,7 +14,7 @@ from templatefix.chat.battery import BATTERY
 from templatefix.chat.conversation import Message, Scenario
 from templatefix.chat.present import Unpresentable, names_developer
 from templatefix.chat.server import Server, Tools
-from templatefix.checking.breaks import canonical_reuse
+from templatefix.checking.breaks import HARMLESS, canonical_reuse
 from templatefix.checking.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
 from templatefix.findings.evidence import Evidence, gather
@@ -30,9 +30,6 @@ from templatefix.syntax import Template, Unparsable, content_format, parse, read
 Kwargs = Mapping[str, Any]
 
 _CLIENTS: tuple[Client, ...] = ("reasoning-dropping", "faithful")
-
-#: Codes that no template is to blame for: other tokens for the same text, a parser's losses.
-HARMLESS = frozenset({"TF105", "TF108", "TF301"})
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
+from templatefix.rules import RULES
 from tests import packages
 from tests.example import EXAMPLE
 from tests.hub import Repository
 from tests.source.test_gguf import write_gguf
 
 #: Without thinking, this model writes its answer after a block that history does not have.
-TEMPLATE = """\
-{%- for message in messages %}
-{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-{{- '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}
-{%- endif %}
-"""
+TEMPLATE = RULES["TF101"].bad
 _ASKED = {"role": "user", "content": "Which city lies at the mouth of the Douro?"}
 _SAID = {"role": "assistant", "content": "Porto."}
 _FOLLOW_UP = [_ASKED, _SAID, {"role": "user", "content": "And the Tagus?"}]
