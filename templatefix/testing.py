@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Report
 from templatefix.library import Policy, Tokenizer, check, load
 from templatefix.report.text import TextStyle, text_report
@@ -38,8 +37,10 @@ def assert_prefix_preserving(
     >>> assert_prefix_preserving(turns + head, max_examples=0).verdict
     'preserving'
     """
-    if not isinstance(template, ChatTemplate) or tokenizer is not None:
-        template = _with(template, tokenizer)
+    if not isinstance(template, ChatTemplate):
+        template = load(template, tokenizer=tokenizer)
+    elif tokenizer is not None:
+        template = load(template.text, tokenizer=tokenizer)
     report = check(
         template,
         policy=policy,
@@ -50,16 +51,6 @@ def assert_prefix_preserving(
         max_examples=max_examples,
         seed=seed,
     )
-    if report.verdict != "preserving" or any(_is_error(finding) for finding in report.findings):
+    if report.verdict != "preserving" or any(f.severity == "error" for f in report.findings):
         raise AssertionError("\n" + text_report([report], TextStyle(infos=False)))
     return report
-
-
-def _with(template: ChatTemplate | Tokenizer, tokenizer: Tokenizer | None) -> ChatTemplate:
-    if isinstance(template, ChatTemplate):
-        return load(template.text, tokenizer=tokenizer)
-    return load(template, tokenizer=tokenizer)
-
-
-def _is_error(finding: Finding) -> bool:
-    return finding.severity == "error"
