@@ -95,7 +95,7 @@ def _entries() -> Iterator[Any]:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("entry", _entries())
+@pytest.mark.parametrize("entry", list(_entries()))
 def test_a_template_of_the_corpus_in_all_of_its_modes(
     entry: Entry, vllm_server: RenderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
