@@ -62,6 +62,9 @@ def test_the_measured_figures_are_those_of_the_page_that_has_all_of_them() -> No
     table = "\n".join(line for line in readme.splitlines() if line.startswith("| "))
     assert table.count("\n") == 4
     assert table in page
+    runs = re.findall(r"```console\n\$ python tools/tiny_server.*?```", readme, re.DOTALL)
+    assert len(runs) == 2
+    assert all(run in page for run in runs)
     tutorial = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
     rows = re.findall(r"^\| (\d) \| (\d+) \| (\d+) \| (\d+) \|$", tutorial, re.M)
     assert len(rows) == 6
