@@ -128,7 +128,7 @@ def test_the_package_is_read() -> None:
         ("render/jinja.py", "from templatefix.syntax import spans", None),
         ("syntax/spans.py", "from templatefix.render import jinja", "do not know"),
         ("render/trace.py", "from templatefix.syntax import spans", None),
-        ("render/trace_code.py", "from templatefix.syntax import spans", None),
+        ("syntax/generator.py", "from templatefix.syntax import spans", None),
         ("render/trace.py", "from templatefix.tokens import Encoder", "do not know"),
         ("report/text.py", "from templatefix.findings import Finding", None),
         ("report/text.py", "from templatefix.source.template import ChatTemplate", None),

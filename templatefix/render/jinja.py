@@ -195,7 +195,7 @@ def _compiled(template: Template, environment: jinja2.Environment) -> jinja2.Tem
     for place in template.places:
         if isinstance(place.parent, nodes.Output):
             _fold(place.node, environment)
-    code = compile(code_of(template).source, "<template>", "exec")
+    code = compile(code_of(template).plain, "<template>", "exec")
     # The globals are copied for every rendering, and a plain dictionary is quick to copy.
     names = dict(environment.make_globals(None))
     return environment.template_class.from_code(environment, code, names)

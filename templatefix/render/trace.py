@@ -26,9 +26,10 @@ from templatefix.render.jinja import (
     template_variables,
 )
 from templatefix.render.protocol import RenderRequest, SyntaxFault
-from templatefix.render.trace_code import TracingGenerator, conditions
 from templatefix.render.trace_record import Recorder, marks_of
 from templatefix.syntax import Span, Template, Unparsable, parse
+from templatefix.syntax.code import Code, code_of
+from templatefix.syntax.generator import conditions
 
 
 class Piece(NamedTuple):
@@ -134,11 +135,11 @@ def _compile(text: str) -> _Environment:
     try:
         template = parse(text)
         with step:
-            generator = TracingGenerator(environment, template)
-            generator.visit(template.ast)
-            code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
+            code = code_of(template)
             compiled = environment.template_class.from_code(
-                environment, code, environment.make_globals(None)
+                environment,
+                compile(code.traced, "<template>", "exec"),
+                environment.make_globals(None),
             )
     except Exceeded as fault:
         raise SyntaxFault(step.note(fault), None, "TF601") from None
@@ -153,8 +154,8 @@ def _compile(text: str) -> _Environment:
     return _Environment(
         environment,
         compiled,
-        tuple(generator.places),
-        _conditions(template, generator),
+        tuple(map(template.span, code.nodes)),
+        _conditions(template, code),
     )
 
 
@@ -163,12 +164,13 @@ def _now(environment: jinja2.Environment) -> datetime:
     return recorder.clock
 
 
-def _conditions(template: Template, generator: TracingGenerator) -> dict[int, _Condition]:
+def _conditions(template: Template, code: Code) -> dict[int, _Condition]:
     """What is known of each condition before it is evaluated, by the number of its place."""
     printing = _printing_loops(template)
     known = {}
-    for number, node in enumerate(generator.nodes):
-        if isinstance(node, nodes.Expr) and generator.is_condition(node):
+    for number in sorted(code.conditions):
+        node = code.nodes[number]
+        if isinstance(node, nodes.Expr):
             parts = islice(conditions(template, node), 2)
             known[number] = _Condition(
                 template.span(node),

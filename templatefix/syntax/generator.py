@@ -1,33 +1,41 @@
-"""Compiles a template to Python that renders as ever, and reports to a recorder on the way."""
+"""Generates a template's Python code, with the parts of it marked that report on a rendering."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from io import StringIO
 from typing import Any
 
-import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.idtracking import VAR_LOAD_RESOLVE
 
-from templatefix.syntax import Span, Template
-from templatefix.syntax.code import method_of
+from templatefix.syntax.template import Template
+
+#: Around what is there for tracing only. Generated code has no such characters of its own: texts
+#: of the template stand in it with escapes.
+BEGIN, END = "\x01", "\x02"
 
 #: What a ``set`` in a loop may take a message from.
 _ORIGINS = (nodes.Getitem, nodes.Filter, nodes.CondExpr, nodes.Name, nodes.Call)
 
 
-class TracingGenerator(CodeGenerator):
-    """Generates code for a template's tree without changing the tree.
+class MarkingGenerator(CodeGenerator):
+    """Generates code for a template's tree without changing the tree or evaluating any of it.
 
-    The code calls ``tracing``, which is the environment's ``recorder`` at the time of rendering.
-    ``places`` are the source spans to which its calls refer by number, ``nodes`` what stands there.
+    Between marks the code calls ``tracing``, which is the environment's ``recorder`` at the time
+    of rendering; ``nodes`` are what its calls refer to by number. ``undeclared`` are the names
+    that are looked up outside, ``outside_loads`` the identities of the nodes that do so.
     """
 
-    def __init__(self, environment: jinja2.Environment, template: Template) -> None:
-        # Constants stay unfolded: what was folded away would leave no trace.
-        super().__init__(environment, None, None, optimized=False)
-        self.template = template
-        self.places: list[Span] = []
+    def __init__(self, template: Template) -> None:
+        assert template.ast.environment is not None
+        self.output = StringIO()
+        # Constants stay unfolded: what was folded away would leave no trace, and can be a bomb.
+        super().__init__(template.ast.environment, None, None, self.output, optimized=False)
+        self.undeclared: set[str] = set()
+        self.outside_loads: set[int] = set()
         self.nodes: list[nodes.Node] = []
         self._numbers: dict[int, int] = {}
         self._conditions: dict[int, nodes.Expr] = {}
@@ -45,38 +53,48 @@ class TracingGenerator(CodeGenerator):
                 self._filters[id(test)] = node
 
     def number(self, node: nodes.Node) -> int:
-        """The number of the node's span, given out on first use."""
+        """The number by which tracing calls a node, given out on first use."""
         if id(node) not in self._numbers:
-            self._numbers[id(node)] = len(self.places)
-            self.places.append(self.template.span(node))
+            self._numbers[id(node)] = len(self.nodes)
             self.nodes.append(node)
         return self._numbers[id(node)]
 
-    def is_condition(self, node: nodes.Node) -> bool:
-        return id(node) in self._conditions
+    @property
+    def conditions(self) -> frozenset[int]:
+        """The numbers of those that are conditions, or part of one."""
+        return frozenset(self._numbers[each] for each in self._conditions if each in self._numbers)
+
+    def trace(self, code: str) -> None:
+        """Write a piece of code that is there for tracing only."""
+        self.write(f"{BEGIN}{code}{END}")
+
+    def traceline(self, code: str) -> None:
+        """A line of them."""
+        self.writeline(f"{BEGIN}{code}{END}")
 
     def write_commons(self) -> None:
         super().write_commons()
-        self.writeline("tracing = environment.recorder")
-        self.writeline("concat = tracing.gather")
+        self.traceline("tracing = environment.recorder")
+        self.traceline("concat = tracing.gather")
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> None:
         closing = 0
         loop = self._filters.get(id(node))
         if loop is not None:
-            self.write(f"tracing.kept(tracing.item({self._names(loop.target, args[0])}), ")
+            self.trace(f"tracing.kept(tracing.item({self._names(loop.target, args[0])}), ")
             closing += 1
         if id(node) in self._conditions:
-            self.write(f"tracing.truth({self.number(node)}, ")
+            self.trace(f"tracing.truth({self.number(node)}, ")
             closing += 1
         elif id(node) in self._leaves:
-            self.write(f"tracing.leaf({self.number(node)}, ")
+            self.trace(f"tracing.leaf({self.number(node)}, ")
             closing += 1
         # As NodeVisitor.visit does, without a further call: the stack must hold as deep a tree as
         # it does without tracing.
         visitor = getattr(self, method_of(type(node)), None) or self.generic_visit
         visitor(node, *args, **kwargs)
-        self.write(")" * closing)
+        if closing:
+            self.trace(")" * closing)
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
         if frame.require_output_check:  # only where the template extends another: none can
@@ -91,36 +109,38 @@ class TracingGenerator(CodeGenerator):
             constant = isinstance(child, (nodes.TemplateData, nodes.Const))
             if constant and not frame.eval_ctx.volatile:
                 text = str(self._output_child_to_const(child, frame, finalize))
-                self.write(f"tracing.data({self.number(child)}, {text!r})")
+                self.trace(f"tracing.data({self.number(child)}, ")
+                self.write(repr(text))
+                self.trace(")")
             else:
                 self._leaves.update((id(leaf), leaf) for leaf in leaves(child))
-                self.write(f"tracing.out({self.number(child)}, tracing.begin(), ")
+                self.trace(f"tracing.out({self.number(child)}, tracing.begin(), ")
                 self._output_child_pre(child, frame, finalize)
                 self.visit(child, frame)
                 self._output_child_post(child, frame, finalize)
-                self.write(")")
+                self.trace(")")
             if frame.buffer is not None:
                 self.write(")")
 
     def start_write(self, frame: Frame, node: nodes.Node | None = None) -> None:
         super().start_write(frame, node)
         if node is not None:
-            self.write(f"tracing.block({self.number(node)}, ")
+            self.trace(f"tracing.block({self.number(node)}, ")
         self._blocks.append(node)
 
     def end_write(self, frame: Frame) -> None:
         if self._blocks.pop() is not None:
-            self.write(")")
+            self.trace(")")
         super().end_write(frame)
 
     def visit_For(self, node: nodes.For, frame: Frame) -> None:
         outside = self.temporary_identifier()
         self._loops[id(node.body)] = (node, outside)
-        self.writeline(f"{outside} = tracing.message")
+        self.traceline(f"{outside} = tracing.message")
         self._loop_depth += 1
         super().visit_For(node, frame)
         self._loop_depth -= 1
-        self.writeline(f"tracing.message = {outside}")
+        self.traceline(f"tracing.message = {outside}")
 
     def macro_body(self, node: nodes.Macro | nodes.CallBlock, frame: Frame) -> Any:
         self._macros[id(node.body)] = node
@@ -134,26 +154,50 @@ class TracingGenerator(CodeGenerator):
             node, around = loop
             # Inside a loop that calls itself the message around it is the one at hand.
             around = "tracing.message" if node.recursive else around
-            self.writeline(f"tracing.enter({around}, {self._names(node.target, frame)})")
+            self.traceline(f"tracing.enter({around}, {self._names(node.target, frame)})")
         elif macro is not None:
             outside = self.temporary_identifier()
             names = "".join(f"{frame.symbols.ref(argument.name)}, " for argument in macro.args)
-            self.writeline(f"{outside} = tracing.message")
-            self.writeline(f"tracing.adopt(({names}))")
+            self.traceline(f"{outside} = tracing.message")
+            self.traceline(f"tracing.adopt(({names}))")
         super().blockvisit(body, frame)
         if outside is not None:
-            self.writeline(f"tracing.message = {outside}")
+            self.traceline(f"tracing.message = {outside}")
 
     def visit_Assign(self, node: nodes.Assign, frame: Frame) -> None:
         super().visit_Assign(node, frame)
         may_be_message = isinstance(node.target, nodes.Name) and isinstance(node.node, _ORIGINS)
         if self._loop_depth and may_be_message:
-            self.writeline(f"tracing.adopt({self._names(node.target, frame)})")
+            self.traceline(f"tracing.adopt({self._names(node.target, frame)})")
 
     def _names(self, target: nodes.Node, frame: Frame) -> str:
         """A Python tuple of the variables that a loop or an assignment sets."""
         names = [target] if isinstance(target, nodes.Name) else target.find_all(nodes.Name)
         return "(" + "".join(f"{frame.symbols.ref(name.name)}, " for name in names) + ")"
+
+    # Names
+
+    def enter_frame(self, frame: Frame) -> None:
+        super().enter_frame(frame)
+        self.undeclared.update(
+            name
+            for action, name in frame.symbols.loads.values()
+            if action == VAR_LOAD_RESOLVE and name not in self.environment.globals
+        )
+
+    def visit_Name(self, node: nodes.Name, frame: Frame) -> None:
+        super().visit_Name(node, frame)
+        if node.ctx == "load":
+            load = frame.symbols.find_load(frame.symbols.ref(node.name))
+            if load is not None and load[0] == VAR_LOAD_RESOLVE:
+                self.outside_loads.add(id(node))
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
+        # Jinja would evaluate what it takes for constant, and whoever generates code here has set
+        # no limits.
+        if not isinstance(node, (nodes.TemplateData, nodes.Const)):
+            raise nodes.Impossible
+        return super()._output_child_to_const(node, frame, finalize)
 
 
 def conditions(template: Template, test: nodes.Expr) -> Iterator[nodes.Expr]:
@@ -184,3 +228,9 @@ def leaves(printed: nodes.Expr) -> Iterator[nodes.Expr]:
             stack.extend(part for part in (node.expr2, node.expr1) if part is not None)
         else:
             yield node
+
+
+@cache
+def method_of(kind: type[nodes.Node]) -> str:
+    """The name of the method with which Jinja's visitors visit a kind of node."""
+    return f"visit_{kind.__name__}"
