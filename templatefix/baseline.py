@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from templatefix.errors import TargetError
 from templatefix.findings.finding import Finding
 from templatefix.findings.outcome import Hidden, Report
-from templatefix.source.links import followed
+from templatefix.source.links import followed, seen_from
 
 VERSION = 1
 
@@ -91,4 +91,4 @@ def _relative(display: str, file: Path) -> str:
     """However a file is named on the command line, a baseline knows it by one name."""
     if not os.path.lexists(display):
         return display
-    return os.path.relpath(followed(display), followed(file).parent).replace(os.sep, "/")
+    return seen_from(followed(file).parent, display)

@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 
 from templatefix.findings.outcome import Report
 from templatefix.settings import Settings
-from templatefix.source.links import followed
+from templatefix.source.links import seen_from
 
 
 def unknown_codes(settings: Settings, known: Iterable[str]) -> list[str]:
@@ -37,7 +37,7 @@ def _ignored_here(display: str, settings: Settings) -> list[str]:
     """Codes of the patterns that match the file: its path below the settings file, or its name."""
     path = display
     if settings.folder is not None and os.path.lexists(display):
-        path = os.path.relpath(followed(display), settings.folder)
+        path = seen_from(settings.folder, display)
     path = path.replace(os.sep, "/")
     name = path.rpartition("/")[2]
     return [

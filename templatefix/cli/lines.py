@@ -9,6 +9,9 @@ from typing import Protocol
 from templatefix.cli.output import write_stdout
 from templatefix.errors import TargetError
 
+#: Windows would change the ends of lines.
+AS_THEY_ARE: int = getattr(os, "O_BINARY", 0)
+
 
 class Lines(Protocol):
     """Somewhere to put lines."""
@@ -30,7 +33,8 @@ class FileLines(contextlib.AbstractContextManager["FileLines"]):
     def __init__(self, name: str) -> None:
         self._name = name
         try:
-            self._descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | AS_THEY_ARE
+            self._descriptor = os.open(name, flags, 0o666)
         except OSError as error:
             raise _unwritable(name, error) from error
 

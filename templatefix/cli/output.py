@@ -13,6 +13,9 @@ from templatefix.cli.program import ClosedOutput, abandon_stdout
 from templatefix.errors import TargetError
 from templatefix.source.links import destination
 
+#: What writing to nobody ends in; Windows has a word of its own for a pipe that is closed.
+_CLOSED = (errno.EPIPE, errno.EBADF, *((errno.EINVAL,) if sys.platform == "win32" else ()))
+
 
 def write_stdout(text: str) -> None:
     """Raises ClosedOutput when nobody reads, TargetError when the text cannot be written."""
@@ -26,7 +29,7 @@ def write_stdout(text: str) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
     except OSError as error:
-        if error.errno in (errno.EPIPE, errno.EBADF):
+        if error.errno in _CLOSED:
             raise ClosedOutput from None
         abandon_stdout()
         raise TargetError("standard output", f"cannot be written: {error.strerror}") from error

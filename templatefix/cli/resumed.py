@@ -18,13 +18,16 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from templatefix.cli.endings import Ending
-from templatefix.cli.lines import write_line
+from templatefix.cli.lines import AS_THEY_ARE, write_line
 from templatefix.errors import TargetError
 from templatefix.findings.finding import SEVERITIES
 from templatefix.report.edition import READ_BUT_BROKEN
 from templatefix.report.json_lines import BEGINNING, parse_line
 from templatefix.source.links import followed
 from templatefix.worker import Content
+
+#: A pipe without a writer would have to be waited for; Windows has none that are files.
+_AT_ONCE: int = getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
         self._order: list[_Line] = []
         self._added = 0
         try:
-            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | _AT_ONCE | AS_THEY_ARE, 0o666)
         except OSError as error:
             raise self._unusable(f"cannot be written: {error.strerror}") from error
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a device may have no end
@@ -159,6 +162,8 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
             with os.fdopen(descriptor, "wb") as ordered:
                 _copy(self._file, ordered, wanted)
             os.chmod(name, file.stat().st_mode & 0o777)
+            if os.name == "nt":  # no file that is open is replaced there
+                self._file.close()
             os.replace(name, file)
         except BaseException as error:
             with contextlib.suppress(OSError):

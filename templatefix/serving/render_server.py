@@ -55,6 +55,9 @@ def render_server(
 @contextlib.contextmanager
 def _started(template: ChatTemplate, check: CheckOptions, wanted: ServerOptions) -> Iterator[str]:
     """The URL of a render server on a free port of the loopback interface."""
+    if not hasattr(os, "killpg"):
+        hint = "start vllm launch render elsewhere, and name its URL"
+        raise TargetError(f"--server {AUTO}", "vLLM does not run on this system", hint)
     python = find_vllm()
     with tempfile.TemporaryDirectory(prefix="templatefix-") as name:
         scratch = Path(name)

@@ -16,6 +16,17 @@ def followed(path: str | Path) -> Path:
         return Path(path).absolute()
 
 
+def seen_from(folder: Path, path: str | Path) -> str:
+    """The path from a folder to where another one leads, with slashes; from the root of its drive,
+    where that is another."""
+    end = followed(path)
+    try:
+        way = os.path.relpath(end, folder)
+    except ValueError:
+        way = str(end)
+    return way.replace(os.sep, "/")
+
+
 def destination(path: str | Path) -> Path:
     """Where a file has to be written so that its links stay links. Raises ``OSError``."""
     end = followed(path)

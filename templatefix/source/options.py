@@ -39,7 +39,9 @@ def is_local(target: str) -> bool:
     """
     return (
         target == STDIN
-        or target.startswith((".", os.sep))
+        or target.startswith((".", "/", os.sep))
+        or os.path.isabs(target)
+        or (os.altsep is not None and os.sep in target)  # no id of the hub has a backslash
         or target.lower().endswith(_LOCAL_SUFFIXES)
         or os.path.lexists(target)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import ntpath
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from templatefix.errors import TargetError
 from templatefix.source import SourceOptions, is_local, load, load_each
+from templatefix.source.links import seen_from
 from tests.corpus import corpus_directory
 from tests.example import EXAMPLE
 
@@ -37,6 +39,33 @@ def names_and_texts(target: Path, options: SourceOptions = PLAIN) -> list[tuple[
 )
 def test_paths_never_go_to_the_hub(target: str) -> None:
     assert is_local(target)
+
+
+@pytest.mark.parametrize(
+    ("target", "local"),
+    [
+        ("C:\\m\\qwen", True),
+        ("C:/m/qwen", True),
+        ("m\\qwen", True),
+        ("/m", True),
+        ("m/qwen", False),
+    ],
+)
+def test_paths_of_windows_do_not_either(
+    target: str, local: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("sep", "\\"), ("altsep", "/"), ("path", ntpath)):
+        monkeypatch.setattr(os, name, value)
+    assert is_local(target) is local
+
+
+def test_a_path_on_another_drive_is_named_from_its_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*paths: object) -> str:
+        raise ValueError("path is on mount 'D:', start on mount 'C:'")
+
+    assert seen_from(Path("/a/b"), "/a/c/x.jinja") == "../c/x.jinja"
+    monkeypatch.setattr(os.path, "relpath", refuses)
+    assert seen_from(Path("/a/b"), "/a/c/x.jinja") == "/a/c/x.jinja"
 
 
 def test_what_exists_is_local_and_the_rest_is_a_hub_id(
