@@ -6,7 +6,8 @@ spare SIGPROF. Elsewhere nothing is limited and nothing costs anything.
 
 They are soft: each raises in the middle of the template's code, so that one run is set aside and
 all others are made. Code that never comes back to the interpreter, such as a huge power, hears of
-no signal; the worker kills that.
+no signal; the worker kills that. So it does where there are no interval timers, as on Windows: time
+is limited there between two steps only.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
@@ -34,6 +36,9 @@ TEXTS = 64
 
 #: After each step that ran out of time the next one gets half as much, down to this part.
 _LEAST = 1 / 16
+
+#: Whether an alarm can be set in processor time.
+_TIMERS = hasattr(signal, "setitimer")
 
 #: Seconds after which the alarm is given again: the first may fall into code that swallows it.
 _AGAIN = 0.2
@@ -128,11 +133,13 @@ class Guard:
         self._begun = time.process_time()
         self._memory.tighten()
         self._armed = True
-        signal.setitimer(signal.ITIMER_PROF, self.seconds, _AGAIN)
+        if _TIMERS:
+            signal.setitimer(signal.ITIMER_PROF, self.seconds, _AGAIN)
 
     def end(self) -> None:
         self._armed = False
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        if _TIMERS:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
         self._memory.loosen()
         self._spent += time.process_time() - self._begun
         if self._listener is not None:
@@ -205,7 +212,7 @@ class _Memory:
 
 def limits_memory() -> bool:
     """Whether the memory of a step is limited here by the system itself."""
-    return os.path.exists(_IN_USE)
+    return find_spec("resource") is not None and os.path.exists(_IN_USE)
 
 
 _guard: Guard | None = None
@@ -215,21 +222,20 @@ _guard: Guard | None = None
 def limited(limits: Limits, listener: Listener | None = None) -> Iterator[Guard]:
     """Set limits for this process, until the block is left.
 
-    Needs the main thread and a system with interval timers; raises ``RuntimeError`` elsewhere.
+    Needs the main thread; raises ``RuntimeError`` elsewhere.
     """
     global _guard
-    if not hasattr(signal, "setitimer"):
-        raise RuntimeError("this system has no interval timers: nothing can be limited in-process")
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("limits can be set in the main thread only")
     guard, outside = Guard(limits, listener), _guard
-    before = signal.signal(signal.SIGPROF, guard.ring)
+    before = signal.signal(signal.SIGPROF, guard.ring) if _TIMERS else None
     _guard = guard
     try:
         yield guard
     finally:
         _guard = outside
-        signal.signal(signal.SIGPROF, before)
+        if _TIMERS:
+            signal.signal(signal.SIGPROF, before)
         guard._memory.close()
 
 

@@ -1,4 +1,4 @@
-"""What the child is doing, in memory that the parent sees: no message need be sent for a step.
+"""What a forked child is doing, in memory that the parent sees: no message is sent for a step.
 
 A parent that woke for each of a template's hundred renderings would cost more than the limits do.
 """
@@ -31,9 +31,7 @@ class Board:
             _, _, length = _HEAD.unpack_from(self._memory)
             _HEAD.pack_into(self._memory, 0, self._changes, 0, length)
             return
-        words = _ENCODER.encode(step).encode("ascii")
-        if len(words) > _SIZE - _HEAD.size:  # kwargs of that size name no run
-            words = json.dumps({**step, "kwargs": None}).encode("ascii")
+        words = words_of(step).encode("ascii")
         self._memory[_HEAD.size : _HEAD.size + len(words)] = words
         _HEAD.pack_into(self._memory, 0, self._changes, 1, len(words))
 
@@ -45,11 +43,21 @@ class Board:
     def step(self) -> Mapping[str, Any]:
         """The last step of a child that is dead."""
         _, _, length = _HEAD.unpack_from(self._memory)
-        try:
-            step = json.loads(self._memory[_HEAD.size : _HEAD.size + length])
-        except ValueError:  # none was begun, or the child was killed while it wrote
-            step = None
-        return step if isinstance(step, dict) and "doing" in step else {"doing": "parsing"}
+        return step_of(self._memory[_HEAD.size : _HEAD.size + length])
 
-    def close(self) -> None:
-        self._memory.close()
+
+def words_of(step: Mapping[str, Any]) -> str:
+    """A step as JSON, in ASCII."""
+    words = _ENCODER.encode(step)
+    if len(words) > _SIZE - _HEAD.size:  # kwargs of that size name no run
+        words = json.dumps({**step, "kwargs": None})
+    return words
+
+
+def step_of(words: str | bytes) -> Mapping[str, Any]:
+    """The step that :func:`words_of` was told of; a parse where they are torn, or none."""
+    try:
+        step = json.loads(words)
+    except ValueError:
+        step = None
+    return step if isinstance(step, dict) and "doing" in step else {"doing": "parsing"}

@@ -4,64 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import sys
 import traceback
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from templatefix import api
 from templatefix.errors import TargetError
-from templatefix.limits import Guard, Limits, limited
+from templatefix.limits import Guard, Limits, Listener, limited
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.worker import work
-from templatefix.worker.board import Board
 from templatefix.worker.codec import plain, typed
-from templatefix.worker.frames import Closed, Reader, send
+from templatefix.worker.frames import Closed, send
 from templatefix.worker.job import Content, Job, Outcome
 
 if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.survey import Surveyed
 
-#: Beside what a template may take, for our own libraries and what is kept of a run.
-_OWN_MEGABYTES = 2048
-_PR_SET_PDEATHSIG = 1
 
+def serve(
+    take: Callable[[], Mapping[str, Any]], replies: int, show: Listener, limits: Limits
+) -> None:
+    """Answer the requests that ``take`` gives until it raises ``Closed``, or nobody listens.
 
-def serve(requests: int, replies: int, board: Board, limits: Limits, parent: int) -> NoReturn:
-    """Answer requests until the parent closes the pipe. Never returns."""
-    code = 1
-    try:
-        _settle(parent, limits)
-        reader = Reader(requests)
-        with contextlib.suppress(Closed, BrokenPipeError), limited(limits, board.write) as guard:
-            while True:
-                _answer(reader.receive(), lambda message: send(replies, message), guard)
-        code = 0
-    finally:
-        # Nothing of what the parent had buffered or registered is ours to flush or to run.
-        os._exit(code)
-
-
-def _settle(parent: int, limits: Limits) -> None:
-    """Make the process one that ends with its parent, and that leaves signals to it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, signal.SIG_IGN)
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    ``show`` is told of each step of a template.
+    """
     # The other cores belong to other targets, and threads take address space.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        most = (4 * limits.megabytes + _OWN_MEGABYTES) << 20
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        if hard == resource.RLIM_INFINITY or most < hard:
-            resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    with contextlib.suppress(Closed, BrokenPipeError), limited(limits, show) as guard:
+        while True:
+            _answer(take(), lambda message: send(replies, message), guard)
 
 
 def _last_resort(limits: Limits) -> None:

@@ -6,8 +6,7 @@ What comes out is in the order of what goes in and the same whatever the size of
 from __future__ import annotations
 
 import os
-import select
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -15,7 +14,7 @@ from typing import Generic, TypeVar
 
 from templatefix.limits import Limits
 from templatefix.worker.job import Job, Outcome
-from templatefix.worker.parent import LOOK, Worker
+from templatefix.worker.parent import Worker, wait
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -102,7 +101,7 @@ class Crew:
     """``size`` workers for the length of a ``with`` block."""
 
     def __init__(self, limits: Limits, size: int) -> None:
-        self._workers = [Worker(limits) for _ in range(size if hasattr(os, "fork") else 1)]
+        self._workers = [Worker(limits) for _ in range(size)]
         self._stack = ExitStack()
 
     def __enter__(self) -> Crew:
@@ -155,12 +154,4 @@ class Crew:
             yield from order.told()
             tick()
             if busy and not moved:
-                _wait(busy)
-
-
-def _wait(errands: Sequence[_Errand[R]]) -> None:
-    """Until one of the children says something, or it is time to look at them."""
-    poll = select.poll()
-    for errand in errands:
-        poll.register(errand.worker.descriptor, select.POLLIN)
-    poll.poll(LOOK * 1000)
+                wait([each.worker for each in busy])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -29,34 +28,23 @@ def send(descriptor: int, message: Mapping[str, Any]) -> None:
 
 
 class Reader:
-    """Reads frames, waiting for them or not."""
+    """Reads frames, and waits for them."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self._buffer = bytearray()
-        self._poll = select.poll()
-        self._poll.register(descriptor, select.POLLIN)
 
     def receive(self) -> dict[str, Any]:
         """The next message, whenever it comes. Raises :class:`Closed`."""
-        while (message := self.take()) is None:
-            self.wait()
+        while (message := self._whole()) is None:
+            self._read()
         return message
 
-    def take(self) -> dict[str, Any] | None:
-        """The next message; None where it is not there yet. Raises :class:`Closed`."""
-        while True:
-            message = self._whole()
-            if message is not None or not self._poll.poll(0):
-                return message
-            part = os.read(self.descriptor, 65536)
-            if not part:
-                raise Closed
-            self._buffer += part
-
-    def wait(self, seconds: float | None = None) -> None:
-        """Until there is something to read, or the time is over."""
-        self._poll.poll(None if seconds is None else seconds * 1000)
+    def _read(self) -> None:
+        part = os.read(self.descriptor, 65536)
+        if not part:
+            raise Closed
+        self._buffer += part
 
     def _whole(self) -> dict[str, Any] | None:
         if len(self._buffer) < _LENGTH.size:

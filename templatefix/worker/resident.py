@@ -1,11 +1,14 @@
 """A child's memory, looked at from outside: for systems that limit no process's address space.
 
-Linux does (``templatefix.limits``); macOS takes RLIMIT_AS and lets the process go on.
+Linux does (``templatefix.limits``); macOS takes RLIMIT_AS and lets the process go on, and Windows
+has none.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 import time
 
 #: How often is looked, in seconds; a look takes some milliseconds.
@@ -28,13 +31,19 @@ class Watch:
             return False
         used = resident(pid)
         if pid != self._pid or not running:
-            self._pid, self._idle = pid, used
+            self._pid, self._idle = pid, 0 if running else used
         self._next = now + _EVERY
         return running and used > self._idle + self._more
 
 
 def resident(pid: int) -> int:
-    """Bytes of a process's memory that are in use; 0 where ``ps`` does not say."""
+    """Bytes of a process's memory that are in use; 0 where nothing here says."""
+    if sys.platform == "win32" or shutil.which("ps") is None:
+        return _told_by_psutil(pid)
+    return _told_by_ps(pid)
+
+
+def _told_by_ps(pid: int) -> int:
     try:
         told = subprocess.run(
             ["ps", "-o", "rss=", "-p", str(pid)],
@@ -45,4 +54,15 @@ def resident(pid: int) -> int:
         )
         return int(told.stdout) << 10
     except (OSError, ValueError, subprocess.SubprocessError):
+        return 0
+
+
+def _told_by_psutil(pid: int) -> int:
+    try:
+        import psutil
+    except ImportError:
+        return 0
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
         return 0

@@ -48,11 +48,26 @@ def test_what_has_not_the_declared_types_is_refused(wrong: Any) -> None:
 def test_frames_of_every_length_and_their_end() -> None:
     reading, writing = os.pipe()
     reader = Reader(reading)
-    assert reader.take() is None
     for text in ("", "x" * 30_000, "\ud800"):
         send(writing, {"text": text})
         assert reader.receive() == {"text": text}
     os.close(writing)
     with pytest.raises(Closed):
         reader.receive()
+    os.close(reading)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs poll")
+def test_a_frame_that_is_not_there_is_not_waited_for() -> None:
+    from templatefix.worker.forked import Replies
+
+    reading, writing = os.pipe()
+    replies = Replies(reading)
+    assert replies.take() is None
+    send(writing, {"text": "x"})
+    assert replies.take() == {"text": "x"}
+    assert replies.take() is None
+    os.close(writing)
+    with pytest.raises(Closed):
+        replies.take()
     os.close(reading)

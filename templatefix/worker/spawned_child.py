@@ -1,0 +1,81 @@
+"""What ``spawned.py`` starts: a child that is asked on standard input and answers on output."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import queue
+import signal
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from templatefix.limits import Limits
+from templatefix.worker.board import words_of
+from templatefix.worker.codec import typed
+from templatefix.worker.frames import Closed, Reader, send
+
+#: After this many times the limit of a step, and a bit, the child ends by itself: its parent,
+#: which is to kill it long before, must be gone.
+_FACTOR, _BIT = 3.0, 2.0
+
+
+def main() -> None:
+    """Answer requests until standard input is closed. Never returns."""
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _live()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _live() -> None:
+    requests, answers = os.dup(0), os.dup(1)
+    os.dup2(2, 1)  # what anything prints is no answer
+    with open(os.devnull, "r+b") as null:
+        # Libraries ask what standard input is, which blocks on Windows while a thread reads it.
+        os.dup2(null.fileno(), 0)
+        reader = Reader(requests)
+        with contextlib.suppress(Closed):
+            limits = typed(Limits, reader.receive()["limits"])
+
+            def show(step: Mapping[str, Any] | None) -> None:
+                if step is None:
+                    faulthandler.cancel_dump_traceback_later()
+                else:
+                    alone = _FACTOR * limits.seconds + _BIT
+                    faulthandler.dump_traceback_later(alone, exit=True, file=null)
+                send(answers, {"step": None if step is None else words_of(step)})
+
+            from templatefix.worker.child import serve
+
+            send(answers, {"pid": os.getpid()})
+            serve(_Requests(reader).take, answers, show, limits)
+
+
+class _Requests:
+    """Requests as they come. A thread waits for them, and ends the process with its parent."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._came = queue.SimpleQueue[dict[str, Any]]()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def take(self) -> dict[str, Any]:
+        request = self._came.get()
+        lent = request.pop("input", None)
+        if lent is not None:
+            descriptor = os.open(lent, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            os.dup2(descriptor, 0)
+            os.close(descriptor)
+        return request
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._came.put(self._reader.receive())
+        finally:
+            os._exit(0)
