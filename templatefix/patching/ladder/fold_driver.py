@@ -175,6 +175,7 @@ REMEMBERING = """\
                         + [dict(fold_result, content=fold_result.content[:1])] %}
                 {%- endfor %}
                 {%- set fold_printed = none %}
+                {%- set fold_kept = () %}
             {%- endif %}
 """
 
@@ -215,10 +216,10 @@ DRIVER = """
     {%- set fold_in_parts = messages[fold_first]['content'] is not string %}
     {%- set fold_question = {'role': 'user', 'content':
         [{'type': 'text', 'text': 'Go on.'}] if fold_in_parts else 'Go on.'} %}
-@ASKED@    {%- set fold_at.state = (0, tools, @OPENING@, none, none, [], [], (), none) %}
+@ASKED@    {%- set fold_at.state = (0, tools, @OPENING@, none, none, [], [], (), none, ()) %}
     {%- for fold_turn in range(fold_roles.count('assistant')) %}
         {%- set fold_since, fold_tools, fold_opening, fold_past, fold_printed, fold_told,
-            fold_before, fold_like, fold_cue = fold_at.state %}
+            fold_before, fold_like, fold_cue, fold_kept = fold_at.state %}
         {%- set fold_index = fold_roles.index('assistant', fold_since) %}
         {%- set fold_last = fold_index == messages | length %}
         {%- set fold_new = messages[fold_since:fold_index] %}
@@ -281,6 +282,9 @@ DRIVER = """
                     {%- if fold_printed is none %}
                         {%- set fold_printed = fold_original(
                             fold_opening + [fold_past], false, fold_tools@MODE@) %}
+                        {%- if not fold_past['tool_calls']@UNSWITCHED@ %}
+                            {%- set fold_kept = (fold_past, fold_printed) %}
+                        {%- endif %}
                     {%- endif %}
                     {%- set fold_known = fold_printed %}
                 {%- endif %}
@@ -296,8 +300,12 @@ DRIVER = """
             {%- if fold_generated %}
                 {#- The answer. One of the same fields as the last, after a prompt that ends alike,
                     is printed alike: the original need not be asked again. #}
+                {%- set fold_newest = fold_new[-1]['content'] or '' %}
+                {%- if fold_newest is not string %}
+                    {%- set fold_newest = fold_newest | map(attribute='text') | join %}
+                {%- endif %}
                 {%- set fold_shown = [fold_marked, fold_roles[fold_since:fold_index],
-                    fold_prompt.rpartition(fold_new[-1]['content'] | trim or fold_content)[2],
+                    fold_prompt.rpartition(fold_newest | trim or fold_content)[2],
                     fold_words == ''@MODE@] if not fold_calls %}
                 {%- if fold_shown and fold_shown == fold_like[0] %}
                     {%- set fold_said = fold_like[1] %}
@@ -322,10 +330,10 @@ DRIVER = """
 @REMEMBERING@            {%- set fold_given = dict(fold_bare, content=
                 [{'type': 'text', 'text': fold_prior}] if fold_parts else fold_prior) %}
 @BEHIND@            {%- if fold_given != fold_past@SWITCHED@ %}
-                {%- set fold_printed = none %}
+                {%- set fold_printed = fold_kept[1] if fold_kept[0] == fold_given else none %}
             {%- endif %}
             {%- set fold_at.state = (fold_index + 1, @TOOLS@, fold_opening, fold_given,
-                fold_printed, fold_told, fold_before, fold_like, fold_cue) %}
+                fold_printed, fold_told, fold_before, fold_like, fold_cue, fold_kept) %}
         {%- endif %}
     {%- endfor %}
 {%- endif %}

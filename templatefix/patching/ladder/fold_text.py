@@ -162,6 +162,7 @@ def _filled(text: str, shape: Shape) -> str:
         ("@OWN@", f", {name}" if name else ""),
         ("@MODE@", ", fold_mode" if name else ""),
         ("@SWITCHED@", f" or fold_mode != {name}" if name else ""),
+        ("@UNSWITCHED@", f" and fold_mode == {name}" if name else ""),
         ("@VALUE@", value),
         ("@CLOSE@", literal(shape.close)),
         ("@GENERATED@", generated),
