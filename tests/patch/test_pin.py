@@ -35,7 +35,7 @@ REFUSES = (
 
 
 @pytest.mark.parametrize(
-    ("text", "pin"), [(MOVES, "users | select('in', first_prompt)"), (REFUSES, "users[0]")]
+    ("text", "pin"), [(MOVES, "users | select('in', messages[:"), (REFUSES, "users[0]")]
 )
 def test_the_tools_stay_where_the_first_prompt_had_them(text: str, pin: str) -> None:
     found = repair(template(text), PatchOptions(policy="lossless", max_examples=20))
@@ -54,3 +54,11 @@ def test_the_tools_stay_where_the_first_prompt_had_them(text: str, pin: str) -> 
     shown = renderer.render(RenderRequest(messages, TOOLS, True, {}))
     assert shown.count("<|im_start|>tools") == 1
     assert shown.startswith("<|im_start|>tools")
+
+
+def test_what_the_first_prompt_ended_with_is_looked_for_once_and_on_a_line_of_its_own() -> None:
+    found = repair(template(MOVES), PatchOptions(policy="lossless", max_examples=5))
+    assert found.candidate is not None
+    lines = found.candidate.text.splitlines()
+    (made,) = (number for number, line in enumerate(lines) if "select('in'" in line)
+    assert lines[made + 1].startswith("{%- for message in messages")

@@ -9,7 +9,7 @@ from jinja2 import nodes
 
 from templatefix.patching.edits import Edit
 from templatefix.patching.proposals.scene import Flip, Scene, flips, within
-from templatefix.syntax import Span
+from templatefix.syntax import Span, Template
 from templatefix.syntax.conversation import find_conversation
 
 
@@ -74,24 +74,43 @@ def _within(scene: Scene, outer: Span) -> Iterator[tuple[nodes.Node, Span]]:
 
 
 def _before_answers(scene: Scene, node: nodes.Node, span: Span) -> Iterator[tuple[Edit, ...]]:
-    """The last element among the messages of the first prompt: those before any answer."""
-    loop = find_conversation(scene.template).loop_around(node)
+    """The last element among the messages of the first prompt: those before any answer.
+
+    It is looked for once, before the loop: in it, that would take a turn longer with every turn.
+    """
+    template = scene.template
+    loop = find_conversation(template).loop_around(node)
     variable = scene.variable(span)
     if loop is None or variable is None:
         return
-    name = "first_prompt"
-    while name in scene.template.text:
+    listed = node.node if isinstance(node, nodes.Getitem) else loop.iter
+    if _is_made_in(template, loop, listed):
+        return
+    name = "last_of_first_prompt"
+    while name in template.text:
         name = "the_" + name
-    roles = "(messages | map(attribute='role') | list) + ['assistant']"
-    start = scene.template.span(loop).start
-    tag = re.match(r"\{%-?", scene.template.text[start:])
-    opening = f"{tag[0] if tag else '{%'} set {name} = messages[:({roles}).index('assistant')] %}}"
-    kept = f"select('in', {name}) | list | last"
-    if isinstance(node, nodes.Getitem):
-        text = f"({scene.template.source(node.node)} | {kept})"
-    else:
-        text = f"({variable} == ({scene.template.source(loop.iter)} | {kept}))"
+    first_prompt = (
+        "messages[:(messages | map(attribute='role') | list + ['assistant']).index('assistant')]"
+    )
+    start = template.span(loop).start
+    tag = re.match(r"\{%-?", template.text[start:])
+    opening = (
+        f"{tag[0] if tag else '{%'} set {name} = "
+        f"{template.source(listed)} | select('in', {first_prompt}) | list | last %}}"
+    )
+    line = template.text[template.text.rfind("\n", 0, start) + 1 : start]
+    if not line.strip():
+        opening += "\n" + line
+    text = name if isinstance(node, nodes.Getitem) else f"({variable} == {name})"
     yield Edit(start, start, opening), Edit(span.start, span.end, text)
+
+
+def _is_made_in(template: Template, loop: nodes.For, expression: nodes.Expr) -> bool:
+    """Whether what an expression reads is set in a loop."""
+    found = template.below(expression, nodes.Name)
+    read = {expression.name} if isinstance(expression, nodes.Name) else {n.name for n in found}
+    made = {name.name for name in template.below(loop, nodes.Name) if name.ctx == "store"}
+    return bool(read & made)
 
 
 def _hard(flip: Flip) -> Edit:
