@@ -64,16 +64,6 @@ def comment(text: str) -> str:
     return "{#- " + text + " #}"
 
 
-def is_wrapped(test: str) -> bool:
-    """Whether one pair of parentheses holds all of a test."""
-    depth = 0
-    for i, character in enumerate(test):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return test.startswith("(") and i == len(test) - 1
-    return False
-
-
 def printed(lines: Lines, indent: str) -> str:
     return "".join(f"\n{indent}{'    ' * depth}{text}" for depth, text in lines)
 

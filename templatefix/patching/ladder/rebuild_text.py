@@ -15,14 +15,13 @@ from templatefix.patching.ladder.rebuild_lines import (
     cut_off,
     deeper,
     indent_at,
-    is_wrapped,
     printed,
     statements,
 )
 from templatefix.patching.ladder.rebuild_opener import opener_of
 from templatefix.patching.ladder.rebuild_place import Unbuildable
 from templatefix.patching.ladder.rebuild_tree import Tree, Undecided, condition, decide
-from templatefix.patching.proposals.text import joined, literal
+from templatefix.patching.proposals.text import is_wrapped, joined, literal
 from templatefix.syntax import Template
 
 #: Stands for the generation prompt.

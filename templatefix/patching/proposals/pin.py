@@ -9,6 +9,7 @@ from jinja2 import nodes
 
 from templatefix.patching.edits import Edit
 from templatefix.patching.proposals.scene import Flip, Scene, flips, within
+from templatefix.patching.proposals.text import operand
 from templatefix.syntax import Span, Template
 from templatefix.syntax.conversation import find_conversation
 
@@ -37,8 +38,8 @@ def _soft(scene: Scene, flip: Flip) -> Iterator[Edit]:
     atom = scene.template.text[slice(*flip.span)]
     for reason in _reasons(scene, flip.span):
         text = f"{atom} or {reason}" if flip.then else f"{atom} and not {reason}"
-        whole = _whole_test(scene, flip.span)
-        yield Edit(flip.span.start, flip.span.end, text if whole else f"({text})")
+        alone = _stands_alone(scene, flip)
+        yield Edit(flip.span.start, flip.span.end, text if alone else f"({text})")
 
 
 def _firsts(scene: Scene) -> Iterator[tuple[Edit, ...]]:
@@ -105,7 +106,7 @@ def _before_answers(scene: Scene, node: nodes.Node, span: Span) -> Iterator[tupl
     yield Edit(start, start, opening), Edit(span.start, span.end, text)
 
 
-def _is_made_in(template: Template, loop: nodes.For, expression: nodes.Expr) -> bool:
+def _is_made_in(template: Template, loop: nodes.For, expression: nodes.Node) -> bool:
     """Whether what an expression reads is set in a loop."""
     found = template.below(expression, nodes.Name)
     read = {expression.name} if isinstance(expression, nodes.Name) else {n.name for n in found}
@@ -124,17 +125,20 @@ def _reasons(scene: Scene, span: Span) -> Iterator[str]:
     if variable is not None and reasoned:
         yield f"{variable}.reasoning_content"
     if not reasoned and scene.generation_guard is not None:
-        yield f"({scene.generation_guard})"
+        yield operand(scene.generation_guard)
     if variable is not None:
         yield f"{variable}.role == 'assistant'"
 
 
-def _whole_test(scene: Scene, span: Span) -> bool:
-    """Whether a condition stands alone in its ``if``, where it needs no parentheses."""
+def _stands_alone(scene: Scene, flip: Flip) -> bool:
+    """Whether a condition needs no parentheses when it is widened: in an ``if``, or in a chain of
+    what it is widened with."""
+    chain = nodes.Or if flip.then else nodes.And
     return any(
-        isinstance(place.parent, nodes.If) and scene.template.outer_span(place.node) == span
+        isinstance(place.parent, chain)
+        or (isinstance(place.parent, nodes.If) and place.field == "test")
         for place in scene.template.places
-        if place.field == "test"
+        if scene.template.outer_span(place.node) == flip.span
     )
 
 

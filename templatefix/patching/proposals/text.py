@@ -39,3 +39,18 @@ def reasoning_between(before: str, after: str, field: str, generated: int) -> li
         parts.append(f"('' if {field}.endswith({literal(tail)}) else {literal(tail)})")
     parts.append(literal(after[len(tail) :]))
     return parts
+
+
+def operand(condition: str) -> str:
+    """A condition in parentheses, if it has none around it."""
+    return condition if is_wrapped(condition) else f"({condition})"
+
+
+def is_wrapped(test: str) -> bool:
+    """Whether one pair of parentheses holds all of a test."""
+    depth = 0
+    for i, character in enumerate(test):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return test.startswith("(") and i == len(test) - 1
+    return False

@@ -9,7 +9,7 @@ from jinja2 import nodes
 from templatefix.findings.outline import outline
 from templatefix.patching.edits import Edit
 from templatefix.patching.proposals.scene import Scene, node_at, operator_at
-from templatefix.patching.proposals.text import literal
+from templatefix.patching.proposals.text import literal, operand
 from templatefix.prefix import common_prefix
 from templatefix.syntax import Span
 
@@ -70,7 +70,7 @@ def _guards(scene: Scene, variable: str | None, extra: str) -> Iterator[str]:
         yield f"({variable}.content or '').startswith({literal(extra[0])})"
     yield f"{variable}.reasoning_content"
     if scene.generation_guard is not None:
-        yield f"({scene.generation_guard})"
+        yield operand(scene.generation_guard)
     yield f"{variable}.role == 'assistant'"
 
 
@@ -106,8 +106,8 @@ def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
             for edit in _with_own_newlines(scene, node, kept, variable):
                 yield (Edit(span.start, span.end, kept), edit)
             for own in _exactly(scene, kept, variable):
-                yield (Edit(span.start, span.end, f"({own})"),)
-                yield (Edit(span.start, span.end, f"(({own}) if {answers} else {source})"),)
+                yield (Edit(span.start, span.end, own),)
+                yield (Edit(span.start, span.end, f"({own} if {answers} else {source})"),)
 
 
 def _fields(scene: Scene) -> Iterator[tuple[Edit, ...]]:
@@ -126,7 +126,7 @@ def _fields(scene: Scene) -> Iterator[tuple[Edit, ...]]:
             for edit in _with_own_newlines(scene, node, source, variable):
                 yield (edit,)
             for own in _exactly(scene, source, variable):
-                yield (Edit(span.start, span.end, f"({own})"),)
+                yield (Edit(span.start, span.end, own),)
 
 
 def _follows_newline(scene: Scene, node: nodes.Node) -> bool:
@@ -189,8 +189,7 @@ def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
     chained = _chained(source)
     if written.reasoning is not None and scene.at <= base + written.reasoning[1]:
         lead, tail = _around(written.text[slice(*written.reasoning)], answer.reasoning)
-        without = _cut(chained, lead, front=True)
-        yield _cut(f"({without})" if lead else without, tail, front=False)
+        yield _cut(chained, lead, tail)
     elif written.content is not None:
         gap, _ = _around(written.text[slice(*written.content)], answer.content)
         printed = scene.stream[: base + written.content[0]]
@@ -199,7 +198,7 @@ def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
         if gap:
             begins = f"{chained}.startswith({literal(gap)})"
             for test in (f"{variable}.reasoning_content and {begins}", begins):
-                yield f"{chained}[{len(gap)}:] if {test} else {source}"
+                yield f"({chained}[{len(gap)}:] if {test} else {source})"
 
 
 def _around(meant: str, returned: str | None) -> tuple[str, str]:
@@ -210,13 +209,16 @@ def _around(meant: str, returned: str | None) -> tuple[str, str]:
     return before, after
 
 
-def _cut(source: str, newlines: str, *, front: bool) -> str:
-    if not newlines:
-        return source
-    method, part = (
-        ("startswith", f"[{len(newlines)}:]") if front else ("endswith", f"[:-{len(newlines)}]")
-    )
-    return f"{source}{part} if {source}.{method}({literal(newlines)}) else {source}"
+def _cut(source: str, before: str, after: str) -> str:
+    """An operand: an expression without what may stand at its front and its end."""
+    starts = f"{source}.startswith({literal(before)})"
+    ends = f"{source}.endswith({literal(after)})"
+    if before and after:
+        first, last = f"{len(before)} if {starts} else 0", f"-{len(after)} if {ends} else none"
+        return f"{source}[{first} : {last}]"
+    if before:
+        return f"({source}[{len(before)}:] if {starts} else {source})"
+    return f"({source}[:-{len(after)}] if {ends} else {source})" if after else source
 
 
 def _where_printed(scene: Scene, changed: Span, variable: str) -> Iterator[Edit]:
@@ -229,7 +231,7 @@ def _where_printed(scene: Scene, changed: Span, variable: str) -> Iterator[Edit]
             source = scene.template.text[slice(*piece.span)]
             yield from _with_own_newlines(scene, node, source, variable)
             for own in _exactly(scene, source, variable):
-                yield Edit(piece.span.start, piece.span.end, f"({own})")
+                yield Edit(piece.span.start, piece.span.end, own)
 
 
 def _calls_a_macro(node: nodes.Node) -> bool:
