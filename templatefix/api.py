@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from templatefix.chat.conversation import Scenario
 from templatefix.chat.given import Malformed, scenario_of
-from templatefix.checking import CheckOptions, check, sha256
+from templatefix.checking import CheckOptions, check, limited, sha256
 from templatefix.checking.outcome import unparsable
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
@@ -252,7 +252,11 @@ def serve(
         # The verdict needs no figures: a stand-in does where the tokenizer cannot be read.
         report = check(replace(template, tokenizer=None), asked, policy)
     if report.fault is not None:
-        raise TargetError(template.display, report.fault.message, report.fault.hint)
+        fault = report.fault
+        raise TargetError(template.display, fault.message, fault.hint, fault.code)
+    over = next((each for each in report.findings if each.code == limited.CODE), None)
+    if over is not None:
+        raise TargetError(template.display, over.message, limited.HINT, limited.CODE)
     return assemble.checked(plan, report, assemble.patch_command(target, source.chat_template))
 
 

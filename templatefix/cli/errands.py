@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from templatefix.chat.present import PRESENTATION
 from templatefix.cli.hook import is_none_of_ours
 from templatefix.cli.manner import Manner
 from templatefix.cli.pages import repaired_under
+from templatefix.cli.standard_input import encoded, standard_input
 from templatefix.cli.units import Unit, units
 from templatefix.cli.versions import library_versions
 from templatefix.errors import TargetError
@@ -25,7 +24,6 @@ from templatefix.selection import select
 from templatefix.settings import Settings
 from templatefix.source import SourceOptions
 from templatefix.source.options import STDIN
-from templatefix.source.reading import MAX_BYTES
 from templatefix.suppress import suppress
 from templatefix.worker import Job
 from templatefix.worker.codec import plain
@@ -119,10 +117,7 @@ def _job(
         seed=settings.seed,
         repair_under=repaired_under(settings),
     )
-    given = None
-    if planned.target == STDIN:
-        # Read here: a child that is killed must not take it along.
-        given = b64encode(sys.stdin.buffer.read(MAX_BYTES + 1)).decode("ascii")
+    given = encoded(standard_input()) if planned.target == STDIN else None
     return Job(
         planned.target,
         source,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
 
-from templatefix.limits import Limits, limited
+from templatefix.limits import Limits
 from templatefix.source.options import NETWORK_TIMEOUT
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,17 +26,6 @@ def limit_options(command: F) -> F:
         "--time-limit", type=click.FloatRange(0.1), metavar="S", help="Seconds a rendering (10)."
     )
     return time(memory(command))
-
-
-@contextmanager
-def soft_limits(limits: Limits) -> Iterator[None]:
-    """The limits for work in this process: they end what comes back to the interpreter, on systems
-    with interval timers."""
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-    with limited(limits):
-        yield
 
 
 def network_option(command: F) -> F:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -19,6 +17,7 @@ from templatefix.cli import session
 from templatefix.cli.limits import limits_of
 from templatefix.cli.output import write_file, write_stdout
 from templatefix.cli.progress import progress
+from templatefix.cli.standard_input import encoded, standard_input
 from templatefix.cli.versions import library_versions
 from templatefix.findings.repair import RepairReport
 from templatefix.patching.edits import unified_diff
@@ -36,7 +35,6 @@ from templatefix.serving.connectors import Storage
 from templatefix.settings import Settings
 from templatefix.source import ChatTemplate, SourceOptions
 from templatefix.source.options import STDIN
-from templatefix.source.reading import MAX_BYTES
 from templatefix.worker import Worker
 
 __all__ = ["Asked", "Unfixable", "asked", "fixes", "run"]
@@ -146,13 +144,13 @@ def run(asked: Asked) -> int:
         target_file.expect_writable(asked.out, force=asked.force)
     if asked.report is not None:
         target_file.expect_writable(asked.report, force=True)
-    given = _standard_input() if asked.target == STDIN else None
+    given = standard_input() if asked.target == STDIN else None
     with (
         Worker(limits_of(asked.time_limit, asked.memory_limit)) as worker,
         progress(wanted=not asked.settings.quiet) as shown,
     ):
         shown.now(f"patching {asked.target}")
-        template = worker.the_template(asked.target, _source(asked), _encoded(given))
+        template = worker.the_template(asked.target, _source(asked), encoded(given))
         kept = target_file.kept(
             template, emit=asked.emit, in_place=asked.in_place, given=given or b""
         )
@@ -184,15 +182,6 @@ def run(asked: Asked) -> int:
         write_file(asked.out, content)
     _say(asked, report, _delivery(asked, report, template, kept, written))
     return DONE
-
-
-def _standard_input() -> bytes | None:
-    """What a template on standard input is read from, one byte more than is accepted."""
-    return None if sys.stdin is None else sys.stdin.buffer.read(MAX_BYTES + 1)
-
-
-def _encoded(given: bytes | None) -> str | None:
-    return None if given is None else b64encode(given).decode("ascii")
 
 
 def _source(asked: Asked) -> SourceOptions:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 import click
 
 from templatefix.cli.check import _json_object
-from templatefix.cli.limits import limit_options, limits_of, network_option, soft_limits
+from templatefix.cli.limits import limit_options, limits_of, network_option
 from templatefix.serving.choices import CONNECTORS, EMITS, ROLES
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -71,16 +70,20 @@ def serve_args(ctx: click.Context, /, target: str, **asked: Any) -> None:
     and starts the server. env is for systemd or a shell, yaml for vLLM's --config. All of them are
     written for vLLM 0.32 and 0.33, and tested with the parser of 0.32.0.
     """
-    from templatefix import __version__, api
+    from templatefix import __version__
     from templatefix.cli.output import write_stdout
     from templatefix.cli.progress import progress
+    from templatefix.cli.standard_input import encoded, standard_input
     from templatefix.errors import TargetError
     from templatefix.report.visible import visible
     from templatefix.serving import emit
     from templatefix.serving.assemble import ServeOptions
-    from templatefix.serving.connectors import Storage
+    from templatefix.serving.connectors import Storage, connection
+    from templatefix.source import SourceOptions
+    from templatefix.source.options import STDIN
+    from templatefix.worker import Worker
 
-    source = api.SourceOptions(
+    source = SourceOptions(
         revision=asked["revision"],
         offline=asked["offline"],
         template_name=asked["template_name"],
@@ -94,14 +97,15 @@ def serve_args(ctx: click.Context, /, target: str, **asked: Any) -> None:
         asked["tool_call_parser"],
         Storage(asked["connector"], asked["role"], asked["cpu_bytes"], asked["store_tp_size"]),
     )
-    stdin = sys.stdin.buffer if target == "-" else None
+    try:
+        connection(options.storage)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    given = encoded(standard_input()) if target == STDIN else None
     limits = limits_of(asked["time_limit"], asked["memory_limit"])
-    with progress(wanted=not asked["quiet"]) as shown, soft_limits(limits):
+    with Worker(limits) as worker, progress(wanted=not asked["quiet"]) as shown:
         shown.now(f"checking {target}")
-        try:
-            plan = api.serve(target, source, options, asked["model"], stdin)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
+        plan = worker.serve(target, source, options, asked["model"], given)
     word = emit.unprintable(plan)
     if word is not None:
         why = f"{visible(word)} holds characters that no command line should carry"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from templatefix.cli.check import _json_object
-from templatefix.cli.limits import limit_options, limits_of, soft_limits
+from templatefix.cli.limits import limit_options, limits_of
 
 if TYPE_CHECKING:
     from templatefix.findings.verification import Verification
     from templatefix.limits import Limits
     from templatefix.source import ChatTemplate
+    from templatefix.worker import Worker
 
 CLIENTS = ("faithful", "reasoning-dropping", "both")
 FORMATS = ("text", "json")
@@ -141,10 +144,15 @@ def verify(ctx: click.Context, /, url: str, **options: Any) -> None:
         write_back=options["write_back"],
         salt=options["salt"],
         token_ids=options["token_ids"],
-        target=None if options["target"] is None else _target(options["target"], limits),
     )
-    with progress(wanted=not options["quiet"]) as shown, soft_limits(limits):
-        verification = drive(url, asked, shown.now)
+    with ExitStack() as stack:
+        twin_of = None
+        if options["target"] is not None:
+            worker = stack.enter_context(_worker(limits))
+            asked = replace(asked, target=_target(options["target"], worker))
+            twin_of = worker.twin
+        shown = stack.enter_context(progress(wanted=not options["quiet"]))
+        verification = drive(url, asked, shown.now, twin_of)
     # A report for people that nobody gets to see, or that has no turn in it, is one line on stderr.
     for_people = options["output_format"] == "text"
     begun = any(run.turns for run in verification.runs)
@@ -178,11 +186,17 @@ def _or_nothing(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return {} if given is None else given
 
 
-def _target(name: str, limits: Limits) -> ChatTemplate:
-    from templatefix import api
+def _worker(limits: Limits) -> Worker:
+    """The child that renders. Without a target nothing is rendered here, and nothing imported."""
+    from templatefix.worker import Worker
 
-    with soft_limits(limits):
-        return api.the_template(name, api.SourceOptions())
+    return Worker(limits)
+
+
+def _target(name: str, worker: Worker) -> ChatTemplate:
+    from templatefix.source import SourceOptions
+
+    return worker.the_template(name, SourceOptions())
 
 
 def _template(name: str) -> str:

@@ -147,6 +147,30 @@ def _patch(
     say({"value": plain(api.patch_template(template, typed(PatchOptions, request["options"])))})
 
 
+def _serve(
+    request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
+) -> None:
+    from templatefix.serving.assemble import ServeOptions
+
+    guard.renew()
+    source = typed(SourceOptions, request["source"])
+    options = typed(ServeOptions, request["options"])
+    given = work.stream(request["given"])
+    found = api.serve(request["target"], source, options, request["model"], given)
+    say({"value": plain(found)})
+
+
+def _twin(
+    request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
+) -> None:
+    from templatefix.worker import twins
+
+    guard.renew()
+    twin = twins.twin_of(typed(ChatTemplate, request["template"]))
+    turn = request["turn"]
+    say({"value": None if turn is None else twins.ids(twin, typed(twins.Turn, turn))})
+
+
 def _ready_for(
     request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
 ) -> None:
@@ -171,6 +195,8 @@ _DOING = {
     "survey": _survey,
     "template": _template,
     "patch": _patch,
+    "serve": _serve,
+    "twin": _twin,
     "ready": _ready_for,
     "record": _record,
 }

@@ -20,7 +20,10 @@ if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.repair import RepairReport
     from templatefix.findings.survey import Surveyed
     from templatefix.patching.repair import PatchOptions
+    from templatefix.serving.assemble import ServeOptions
+    from templatefix.serving.plan import Serving
     from templatefix.worker.surveying import SurveyJob
+    from templatefix.worker.twins import RemoteTwin, Turn
 
 R = TypeVar("R")
 
@@ -159,6 +162,37 @@ class Worker:
 
         request = {"do": "patch", "template": plain(template), "options": plain(options)}
         return typed(RepairReport, self._value(request, template.display, bounded=True))
+
+    def serve(
+        self,
+        target: str,
+        source: SourceOptions,
+        options: ServeOptions,
+        model: str | None = None,
+        given: str | None = None,
+    ) -> Serving:
+        """``api.serve``, in the child; the options go together. ``given`` as in :class:`Job`."""
+        from templatefix.serving.plan import Serving
+
+        request = {
+            "do": "serve",
+            "target": target,
+            "source": plain(source),
+            "options": plain(options),
+            "model": model,
+            "given": given,
+        }
+        return typed(Serving, self._value(request, target))
+
+    def twin(self, template: ChatTemplate) -> RemoteTwin:
+        """A ``serving.live.twin.Twin`` that renders in the child. Raises ``TargetError``."""
+        from templatefix.worker.twins import RemoteTwin
+
+        def ask(turn: Turn | None) -> Any:
+            request = {"do": "twin", "template": plain(template), "turn": plain(turn)}
+            return self._value(request, template.display, bounded=True)
+
+        return RemoteTwin(ask)
 
     def ready_for(self, target: str, source: SourceOptions) -> list[str]:
         """The paths of the ready templates that fit a target, found in the child."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from templatefix.chat.conversation import Message
 from templatefix.findings.verification import LiveRun, LiveTurn, Owner, Rendered
@@ -27,12 +27,27 @@ from templatefix.serving.live.wire import Unusable
 
 if TYPE_CHECKING:  # most servers show enough: nothing is rendered here for them
     from templatefix.replay.run import Client
-    from templatefix.serving.live.twin import Twin
 
 _REASONING = ("reasoning", "reasoning_content")
 
 #: Extra fields for one request, given its turn (1-based) and its messages.
 ExtraBody = Callable[[int, tuple[Message, ...]], Mapping[str, Any]]
+
+
+class Rendering(Protocol):
+    """What renders as the server does: see ``twin.py``."""
+
+    def prompt_ids(
+        self, messages: Sequence[Message], body: Mapping[str, Any], length: int
+    ) -> list[int] | None: ...
+
+    def completion_ids(
+        self,
+        messages: Sequence[Message],
+        body: Mapping[str, Any],
+        answer: Message,
+        length: int,
+    ) -> list[int] | None: ...
 
 
 @dataclass(frozen=True)
@@ -49,7 +64,7 @@ class Manner:
     salt: str | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     each_body: ExtraBody | None = None
-    twin: Twin | None = None
+    twin: Rendering | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from templatefix.errors import TargetError
 from templatefix.findings.verification import LiveRun, Verification
-from templatefix.serving.live.drive import Cache, Conversation, ExtraBody, Manner
+from templatefix.serving.live.drive import Cache, Conversation, ExtraBody, Manner, Rendering
 from templatefix.serving.live.explain import compared_with_served, explained
 from templatefix.serving.live.judge import Held
 from templatefix.serving.live.script import Script, file_script, own_script
@@ -18,7 +18,6 @@ from templatefix.serving.live.wire import Security, Wire, address_of
 
 if TYPE_CHECKING:
     from templatefix.replay.run import Client
-    from templatefix.serving.live.twin import Twin
     from templatefix.source import ChatTemplate
 
 #: vLLM's block size unless its options say otherwise.
@@ -62,18 +61,23 @@ class VerifyOptions:
 
 
 def verify(
-    url: str, options: VerifyOptions, now: Callable[[str], None] = lambda _: None
+    url: str,
+    options: VerifyOptions,
+    now: Callable[[str], None] = lambda _: None,
+    twin_of: Callable[[ChatTemplate], Rendering] | None = None,
 ) -> Verification:
     """Drive the server at ``url``. ``now`` is told what is being done.
 
-    What goes wrong on the way is the verification's ``fault``. Raises ``TargetError`` only for a
-    URL, a key, a certificate file or a conversation that cannot be used at all.
+    ``twin_of`` makes of a target what renders as the server does; without it, that is done in this
+    process. What goes wrong on the way is the verification's ``fault``. Raises ``TargetError``
+    only for a URL, a key, a certificate file or a conversation that cannot be used at all, and for
+    a target, which may turn out in any turn to take more than it may.
     """
     address = address_of(url)
     wire = Wire(address, options.security, options.seconds)
     server = LiveServer(wire, options.model)
     script = script_of(options)
-    twins = _twins(options)
+    twins = _twins(options, twin_of)
     now(f"asking {address.shown}")
     counters = server.counters()
     stated = None if counters is None else counters.block_size
@@ -127,15 +131,19 @@ def verify(
     )
 
 
-def _twins(options: VerifyOptions) -> tuple[Twin | None, Twin | None]:
+def _twins(
+    options: VerifyOptions, twin_of: Callable[[ChatTemplate], Rendering] | None
+) -> tuple[Rendering | None, Rendering | None]:
     """What renders as the server does, with the served template and with the candidate."""
     target = options.target
     if target is None:
         return None, None
-    from templatefix.serving.live.twin import Twin
+    if twin_of is None:
+        from templatefix.serving.live.twin import Twin
 
+        twin_of = Twin
     candidate = None if options.template is None else replace(target, text=options.template)
-    return Twin(target), None if candidate is None else Twin(candidate)
+    return twin_of(target), None if candidate is None else twin_of(candidate)
 
 
 def script_of(options: VerifyOptions) -> Script:
