@@ -9,7 +9,7 @@ from jinja2 import nodes
 from templatefix.findings.outline import outline
 from templatefix.patching.edits import Edit
 from templatefix.patching.proposals.scene import Scene, node_at, operator_at
-from templatefix.patching.proposals.text import literal, operand
+from templatefix.patching.proposals.text import is_wrapped, literal, operand
 from templatefix.prefix import common_prefix
 from templatefix.syntax import Span
 
@@ -69,9 +69,17 @@ def _guards(scene: Scene, variable: str | None, extra: str) -> Iterator[str]:
     if extra.strip("\n") == "":
         yield f"({variable}.content or '').startswith({literal(extra[0])})"
     yield f"{variable}.reasoning_content"
+    yield from reversed([*_where(scene, variable)])
+
+
+def _where(scene: Scene, variable: str) -> Iterator[str]:
+    """Where a change is in place: in answers, in the mode of this one, or in answers of it."""
+    answers = f"{variable}.role == 'assistant'"
+    yield answers
     if scene.generation_guard is not None:
-        yield operand(scene.generation_guard)
-    yield f"{variable}.role == 'assistant'"
+        mode = operand(scene.generation_guard)
+        yield mode
+        yield f"{answers} and {mode}"
 
 
 def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
@@ -90,24 +98,25 @@ def _filters(scene: Scene) -> Iterator[tuple[Edit, ...]]:
             kept = scene.template.text[slice(*scene.template.outer_span(receiver))]
             if isinstance(node, nodes.Filter):
                 kept += " | string"  # as the filter did, this takes what is missing for ''
-            yield (Edit(span.start, span.end, kept),)
+            yield (_put(scene, node, kept),)
             variable = scene.variable(span) or (
                 scene.variable(scene.here_piece.span) if scene.here_piece else None
             )
             if variable is None:
                 continue
-            answers = f"{variable}.role == 'assistant'"
-            yield (Edit(span.start, span.end, f"({kept} if {answers} else {source})"),)
-            for edit in _where_printed(scene, span, variable):
-                untrimmed = f"({kept} if {answers} else {source})"
-                yield (Edit(span.start, span.end, untrimmed), edit)
+            for test in _where(scene, variable):
+                untrimmed = _put(scene, node, f"({kept} if {test} else {source})")
+                yield (untrimmed,)
+                for edit in _where_printed(scene, span, variable):
+                    yield (untrimmed, edit)
             if _calls_a_macro(receiver):
                 continue  # an exact cut names it three times
             for edit in _with_own_newlines(scene, node, kept, variable):
-                yield (Edit(span.start, span.end, kept), edit)
+                yield (_put(scene, node, kept), edit)
             for own in _exactly(scene, kept, variable):
-                yield (Edit(span.start, span.end, own),)
-                yield (Edit(span.start, span.end, f"({own} if {answers} else {source})"),)
+                yield (_put(scene, node, own),)
+                for test in _where(scene, variable):
+                    yield (_put(scene, node, f"({own} if {test} else {source})"),)
 
 
 def _fields(scene: Scene) -> Iterator[tuple[Edit, ...]]:
@@ -126,7 +135,16 @@ def _fields(scene: Scene) -> Iterator[tuple[Edit, ...]]:
             for edit in _with_own_newlines(scene, node, source, variable):
                 yield (edit,)
             for own in _exactly(scene, source, variable):
-                yield (Edit(span.start, span.end, own),)
+                yield (_put(scene, node, own),)
+
+
+def _put(scene: Scene, node: nodes.Node, text: str) -> Edit:
+    """An operand in the place of a node, without parentheses where it stands alone."""
+    span = scene.template.span(node)
+    parent = scene.template.parents[id(node)].parent
+    alone = isinstance(parent, (nodes.Output, nodes.Assign))
+    alone = alone and scene.template.outer_span(node) == span and is_wrapped(text)
+    return Edit(span.start, span.end, text[1:-1] if alone else text)
 
 
 def _follows_newline(scene: Scene, node: nodes.Node) -> bool:
