@@ -28,7 +28,7 @@ from templatefix.worker.process import Process
 
 #: The child sees the modules that we see, and none beside it that happen to lie in its directory.
 _PROGRAM = (
-    "import sys; sys.path[:] = sys.argv[1:]; "
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = sys.argv[1:]; "
     "from templatefix.worker.spawned_child import main; main()"
 )
 

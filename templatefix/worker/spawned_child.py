@@ -6,7 +6,6 @@ import contextlib
 import faulthandler
 import os
 import queue
-import signal
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +24,6 @@ def main() -> None:
     """Answer requests until standard input is closed. Never returns."""
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         _live()
         code = 0
     finally:
