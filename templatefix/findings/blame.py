@@ -77,7 +77,7 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
         return Blame((), "no line can be blamed: the same request is rendered otherwise each time")
     asked = witness.watch(before.messages, tools, before.kwargs, True)
     told = _told(comparison, tools, witness) if at >= len(before.prompt) - _tail(before) else None
-    printed_now = _piece_at(now, min(at, len(now.text) - 1))
+    printed_now = now.piece_at(min(at, len(now.text) - 1))
     printed_then = _printed_then(before.stream, at, asked, told)
     flip = None
     for then, message in _views(evidence, before.messages, asked, told, printed_now):
@@ -93,7 +93,7 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
         printed_then,
         printed_now,
         _ended(now, at) if printed_now is not None and printed_now.start == at else None,
-        now.branches,
+        now,
         after.messages,
         before.kwargs != after.kwargs,
     )
@@ -114,7 +114,7 @@ def _printed_then(stream: str, at: int, asked: Trace | None, told: Trace | None)
     """The piece that printed the stream's character at ``at``, in the fullest view of it."""
     for view in (told, asked):
         if view is not None and common_prefix(view.text, stream) > at:
-            return _piece_at(view, at)
+            return view.piece_at(at)
     return None
 
 
@@ -146,7 +146,7 @@ def _flip(
 ) -> _Flip | None:
     """The first condition of a message whose outcome changed, one around the printing if any."""
     flips = []
-    ours, theirs = _branches(then, message), _branches(now, message)
+    ours, theirs = then.atoms(message), now.atoms(message)
     for earlier, later in zip(ours, theirs, strict=False):
         if earlier.span != later.span:
             break
@@ -179,10 +179,6 @@ def _rounds(branches: Sequence[Branch]) -> dict[Span, list[bool]]:
     for branch in branches:
         found.setdefault(branch.span, []).append(branch.outcome)
     return found
-
-
-def _branches(trace: Trace, message: int) -> list[Branch]:
-    return [b for b in trace.branches if b.message == message and b.atom and not b.silent]
 
 
 def _encloses(
@@ -229,27 +225,25 @@ _LOSSY = frozenset(
 _STRIPS = frozenset("trim strip lstrip rstrip".split())
 
 
-def _lossy(
-    template: Template, piece: Piece, missing: str, said: str, branches: Sequence[Branch]
-) -> Span | None:
+def _lossy(template: Template, piece: Piece, missing: str, said: str, seen: Trace) -> Span | None:
     """The filter or method that changes what a piece prints, followed through assignments.
 
     Of several the one that stands nearest before the printing: assignments run downwards.
     ``missing`` is the character that the stream holds where the prompt leaves it, ``said`` what
-    the client sent back; ``branches`` are the conditions of the rendering.
+    the client sent back; ``seen`` is the rendering.
     """
     found = [
         template.span(node)
         for node in outline(template).sources(piece.span)[1]
-        if _changes_text(node, missing, said) and _was_run(template, node, branches)
+        if _changes_text(node, missing, said) and _was_run(template, node, seen)
     ]
     before = [span for span in found if span.start <= piece.span.end]
     return max(before or found, default=None)
 
 
-def _was_run(template: Template, node: nodes.Node, branches: Sequence[Branch]) -> bool:
+def _was_run(template: Template, node: nodes.Node, seen: Trace) -> bool:
     """Whether the ``if`` statements around a node ever let it be evaluated."""
-    outcomes = {(branch.span, branch.outcome) for branch in branches if branch.whole}
+    outcomes = {(branch.span, branch.outcome) for branch in seen.branches if branch.whole}
     place = template.parents.get(id(node))
     while place is not None and place.parent is not None:
         parent = place.parent
@@ -292,21 +286,10 @@ def _ended(now: Trace, at: int) -> Piece | None:
 
     Blanks of a separator may agree with blanks that were trimmed off the text before it.
     """
-    piece = _piece_at(now, at - 1)
+    piece = now.piece_at(at - 1)
     while piece is not None and piece.start > 0 and not now.text[piece.start : piece.end].strip():
-        piece = _piece_at(now, piece.start - 1)
+        piece = now.piece_at(piece.start - 1)
     return piece
-
-
-def _piece_at(trace: Trace, at: int) -> Piece | None:
-    low, high = 0, len(trace.pieces)
-    while low < high:
-        middle = (low + high) // 2
-        if trace.pieces[middle].end <= at:
-            low = middle + 1
-        else:
-            high = middle
-    return trace.pieces[low] if low < len(trace.pieces) else None
 
 
 def _verdict(
@@ -316,7 +299,7 @@ def _verdict(
     then: Piece | None,
     now: Piece | None,
     ended: Piece | None,
-    branches: Sequence[Branch],
+    seen: Trace,
     messages: Sequence[Message],
     kwargs_differ: bool,
 ) -> Blame:
@@ -347,7 +330,7 @@ def _verdict(
         spans = [
             span
             for piece in suspects
-            if (span := _lossy(template, piece, missing, said, branches)) is not None
+            if (span := _lossy(template, piece, missing, said, seen)) is not None
         ]
         span = next(iter(spans), None)
         if span is not None and now is not None and span != now.span and not evidence.dropped_block:

@@ -7,11 +7,13 @@ unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 import jinja2
@@ -26,7 +28,7 @@ from templatefix.render.jinja import (
     template_variables,
 )
 from templatefix.render.protocol import RenderRequest, SyntaxFault
-from templatefix.render.trace_record import Recorder, marks_of
+from templatefix.render.trace_record import Mark, Outcome, Recorder, marks_of
 from templatefix.syntax import Span, Template, Unparsable, parse
 from templatefix.syntax.code import Code, code_of
 from templatefix.syntax.generator import conditions
@@ -63,27 +65,65 @@ class Branch(NamedTuple):
     silent: bool
 
 
-@dataclass(frozen=True)
-class Trace:
-    """A rendered text with its provenance.
-
-    ``pieces`` cover the text without gaps, in order; ``branches`` are in the order of evaluation.
-    ``outputs`` and ``loop_bodies`` count what was executed: the cost of the rendering, whatever
-    the machine.
-    """
-
-    text: str
-    pieces: tuple[Piece, ...]
-    branches: tuple[Branch, ...]
-    outputs: int
-    loop_bodies: int
-
-
 class _Condition(NamedTuple):
     span: Span
     atom: bool
     whole: bool
     silent: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A rendered text with its provenance.
+
+    ``pieces`` cover the text without gaps, in order; ``branches`` are in the order of evaluation.
+    Both are made when they are asked for: most traces are only asked about one place or message.
+    ``outputs`` and ``loop_bodies`` count what was executed: the cost of the rendering, whatever
+    the machine.
+    """
+
+    text: str
+    outputs: int
+    loop_bodies: int
+    _marks: Sequence[Mark] = field(repr=False)
+    _outcomes: Sequence[Outcome] = field(repr=False)
+    _places: Sequence[Span] = field(repr=False)
+    _conditions: Mapping[int, _Condition] = field(repr=False)
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        return tuple(map(self._piece, self._marks))
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        return tuple(
+            Branch(condition.span, outcome, message, *condition[1:])
+            for place, outcome, message in self._outcomes
+            for condition in (self._conditions[place],)
+        )
+
+    def piece_at(self, at: int) -> Piece | None:
+        """The piece that printed the character at ``at``; None beyond the end of the text."""
+        index = bisect_right(self._marks, at, key=_end)
+        return self._piece(self._marks[index]) if index < len(self._marks) else None
+
+    def atoms(self, message: int) -> list[Branch]:
+        """The branches of one message that are atoms and not silent."""
+        return [
+            Branch(condition.span, outcome, message, *condition[1:])
+            for place, outcome, of in self._outcomes
+            if of == message
+            for condition in (self._conditions[place],)
+            if condition.atom and not condition.silent
+        ]
+
+    def _piece(self, mark: Mark) -> Piece:
+        start, end, place, message = mark
+        return Piece(start, end, self._places[place], message)
+
+
+#: Where the characters of a mark end.
+_end = itemgetter(1)
 
 
 class _Environment(NamedTuple):
@@ -114,17 +154,12 @@ def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) 
         raise fault_of(fault) from None
     return Trace(
         str(rendered),
-        tuple(
-            Piece(mark.start, mark.end, compiled.places[mark.place], mark.message)
-            for mark in marks_of(rendered)
-        ),
-        tuple(
-            Branch(condition.span, outcome, message, *condition[1:])
-            for place, outcome, message in recorder.outcomes
-            for condition in (compiled.conditions[place],)
-        ),
         recorder.outputs,
         recorder.loop_bodies,
+        marks_of(rendered),
+        recorder.outcomes,
+        compiled.places,
+        compiled.conditions,
     )
 
 
@@ -139,7 +174,8 @@ def _compile(text: str) -> _Environment:
             compiled = environment.template_class.from_code(
                 environment,
                 compile(code.traced, "<template>", "exec"),
-                environment.make_globals(None),
+                # Copied for every rendering: a plain dictionary is quick to copy.
+                dict(environment.make_globals(None)),
             )
     except Exceeded as fault:
         raise SyntaxFault(step.note(fault), None, "TF601") from None

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
 
-class Mark(NamedTuple):
-    """Characters of a printed text, the number of the source span that printed them, and the
-    message at hand."""
+#: Characters of a printed text (start and end), the number of the source span that printed them,
+#: and the message at hand. Plain tuples, for renderings make them by the hundred.
+Mark = tuple[int, int, int, int | None]
 
-    start: int
-    end: int
-    place: int
-    message: int | None
+#: The number of a condition, how it came out, and the message at hand.
+Outcome = tuple[int, bool, int | None]
 
 
 class Printed(str):
@@ -27,23 +25,26 @@ class Printed(str):
     it has no methods of its own; the sandbox hides attributes that begin with an underscore.
     """
 
-    _templatefix_marks: tuple[Mark, ...] = ()
+    __slots__ = ("_templatefix_marks",)
+
+    _templatefix_marks: Sequence[Mark]
 
 
-def printed(text: str, marks: Iterable[Mark]) -> Printed:
+def printed(text: str, marks: Sequence[Mark]) -> Printed:
     remembering = Printed(text)
-    remembering._templatefix_marks = tuple(marks)
+    remembering._templatefix_marks = marks
     return remembering
 
 
-def marks_of(text: Printed, offset: int = 0) -> Iterable[Mark]:
-    """Who printed what of a text that begins at ``offset`` of another."""
-    if not offset:
-        return text._templatefix_marks
-    return [
-        Mark(start + offset, end + offset, place, message)
-        for start, end, place, message in text._templatefix_marks
-    ]
+def marks_of(text: Printed) -> Sequence[Mark]:
+    """Who printed what of a text, in order."""
+    return text._templatefix_marks
+
+
+def _add(marks: list[Mark], text: Printed, offset: int) -> None:
+    """Add the marks of a text that begins at ``offset`` of another."""
+    for start, end, place, message in text._templatefix_marks:
+        marks.append((start + offset, end + offset, place, message))
 
 
 class Recorder:
@@ -56,7 +57,7 @@ class Recorder:
     def __init__(self, messages: Sequence[Mapping[str, Any]], clock: datetime) -> None:
         self.clock = clock
         self.message: int | None = None
-        self.outcomes: list[tuple[int, bool, int | None]] = []
+        self.outcomes: list[Outcome] = []
         self.outputs = 0
         self.loop_bodies = 0
         self._messages = messages
@@ -77,23 +78,24 @@ class Recorder:
     def out(self, place: int, _begun: None, text: str) -> Printed:
         """A printed expression: split among its leaves if they are what it consists of."""
         self.outputs += 1
-        leaves = [(leaf, value, str(value)) for leaf, value in self._leaves.pop()]
-        if "".join(piece for _, _, piece in leaves) != text:
-            leaves = [(place, text, text)]
+        leaves = self._leaves.pop()
+        pieces = [str(value) for _, value in leaves]
+        if "".join(pieces) != text:
+            leaves, pieces = [(place, text)], [text]
         marks: list[Mark] = []
         offset = 0
-        for leaf, value, piece in leaves:
+        for (leaf, value), piece in zip(leaves, pieces, strict=True):
             if isinstance(value, Printed):
-                marks.extend(marks_of(value, offset))
+                _add(marks, value, offset)
             elif piece:
-                marks.append(Mark(offset, offset + len(piece), leaf, self.message))
+                marks.append((offset, offset + len(piece), leaf, self.message))
             offset += len(piece)
         return printed(text, marks)
 
     def data(self, place: int, text: str) -> Printed:
         """Template data, or a printed constant."""
         self.outputs += 1
-        return printed(text, [Mark(0, len(text), place, self.message)] if text else ())
+        return printed(text, [(0, len(text), place, self.message)] if text else ())
 
     def block(self, place: int, value: Any) -> Any:
         """What a call or filter block prints, or a loop that calls itself."""
@@ -109,7 +111,7 @@ class Recorder:
         text = "".join(parts)
         for part in parts:
             if isinstance(part, Printed):
-                marks.extend(marks_of(part, offset))
+                _add(marks, part, offset)
             offset += len(part)
         return printed(text, marks)
 
