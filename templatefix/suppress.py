@@ -75,8 +75,8 @@ def suppressions(text: str) -> list[Suppression]:
     found = []
     for index, (_, kind, comment) in enumerate(raw.tokens):
         if kind == "comment" and (directive := _DIRECTIVE.fullmatch(comment)):
-            start = lines.position(raw.spans[index - 1].start)
-            end = lines.position(raw.spans[index + 1].end)
+            start = lines.position(raw.starts[index - 1])
+            end = lines.position(raw.ends[index + 1])
             found.append(_suppression(directive, start, end, _next_construct(raw, index, lines)))
     return found
 
@@ -107,10 +107,10 @@ def _next_construct(raw: RawTokens, comment: int, lines: Lines) -> tuple[Positio
         if opened is None and (kind in ("block_begin", "variable_begin", "raw_begin")):
             opened = index
         if kind == "data" and value.strip():
-            begin = raw.spans[index].start + len(value) - len(value.lstrip())
-            return lines.position(begin), lines.position(raw.spans[index].end)
+            begin = raw.starts[index] + len(value) - len(value.lstrip())
+            return lines.position(begin), lines.position(raw.ends[index])
         if opened is not None and kind in ("block_end", "variable_end", "raw_end"):
-            span = raw.spans[opened].start, raw.spans[index].end
+            span = raw.starts[opened], raw.ends[index]
             return lines.position(span[0]), lines.position(span[1])
     return None
 

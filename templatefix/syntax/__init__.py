@@ -12,7 +12,8 @@ from templatefix.syntax.kwargs import Kwarg, kwargs
 from templatefix.syntax.literals import literals, reads_attribute
 from templatefix.syntax.names import looks_like_chat, named_kwargs, reads_messages
 from templatefix.syntax.span import Lines, Position, Span, normalise_newlines
-from templatefix.syntax.template import Place, Template, parse
+from templatefix.syntax.template import Template, parse
+from templatefix.syntax.tree import Place
 from templatefix.syntax.unknown import UnknownName, unknown_names
 
 __all__ = [

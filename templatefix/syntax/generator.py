@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
 from io import StringIO
 from typing import Any
 
@@ -34,6 +35,7 @@ class MarkingGenerator(CodeGenerator):
         self.output = StringIO()
         # Constants stay unfolded: what was folded away would leave no trace, and can be a bomb.
         super().__init__(template.ast.environment, None, None, self.output, optimized=False)
+        self._template = template
         self.undeclared: set[str] = set()
         self.outside_loads: set[int] = set()
         self.nodes: list[nodes.Node] = []
@@ -96,6 +98,31 @@ class MarkingGenerator(CodeGenerator):
         if closing:
             self.trace(")" * closing)
 
+    def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
+        with self._found_at_once(node):
+            super().visit_Template(node, frame)
+
+    def pull_dependencies(self, nodes_: Iterable[nodes.Node]) -> None:
+        """Of every filter and every test one use tells as much as all of them."""
+        root = self._template.ast
+        uses = self._template.below(root, (nodes.Filter, nodes.Test))
+        if self.blocks:  # each of them has its own
+            super().pull_dependencies(nodes_)
+        else:
+            super().pull_dependencies({(type(use), use.name): use for use in uses}.values())
+
+    @contextmanager
+    def _found_at_once(self, node: nodes.Node) -> Iterator[None]:
+        """Let ``node.find_all`` look into the list of the template's nodes.
+
+        Jinja's own walks the tree anew for every loop, with a generator for each level.
+        """
+        vars(node)["find_all"] = partial(self._template.below, node)
+        try:
+            yield
+        finally:
+            vars(node).pop("find_all", None)
+
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
         if frame.require_output_check:  # only where the template extends another: none can
             super().visit_Output(node, frame)
@@ -138,7 +165,8 @@ class MarkingGenerator(CodeGenerator):
         self._loops[id(node.body)] = (node, outside)
         self.traceline(f"{outside} = tracing.message")
         self._loop_depth += 1
-        super().visit_For(node, frame)
+        with self._found_at_once(node):
+            super().visit_For(node, frame)
         self._loop_depth -= 1
         self.traceline(f"tracing.message = {outside}")
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from jinja2 import Environment
 from jinja2.lexer import Token, TokenStream
 
-from templatefix.syntax.span import Span
-
 
 class TokenLine(int):
     """A line number that remembers which raw token stood there."""
@@ -28,21 +26,25 @@ class TokenLine(int):
 
 
 class RawTokens:
-    """The raw tokens of a newline-normalised source, with their places and types."""
+    """The raw tokens of a newline-normalised source, with their places and types.
+
+    ``starts`` and ``ends`` are where each begins and ends, in characters of the source.
+    """
 
     def __init__(self, environment: Environment, source: str) -> None:
         self.tokens: list[tuple[int, str, str]] = list(environment.lexer.tokeniter(source, None))
-        self.spans: list[Span] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
         position = 0
         for _, kind, value in self.tokens:
             start = source.index(value, position)
             # What Jinja strips around a tag is dropped from its token stream.
-            if source[position:start].strip():
+            if start > position and source[position:start].strip():
                 raise AssertionError(f"the lexer skipped {source[position:start]!r}")
             position = start + len(value)
+            self.starts.append(start)
             # The end of a tag swallows the whitespace that its dash or trim_blocks removes.
-            end = start + len(value.rstrip()) if kind.endswith("_end") else position
-            self.spans.append(Span(start, end))
+            self.ends.append(start + len(value.rstrip()) if kind.endswith("_end") else position)
 
     def significant_before(self, index: int) -> int:
         """The last token before ``index`` that the parser sees."""
@@ -81,4 +83,5 @@ def _located(environment: Environment, raw: RawTokens) -> Iterator[Token]:
     return environment.lexer.wrap(
         (TokenLine.of(line, index), kind, value)
         for index, (line, kind, value) in enumerate(raw.tokens)
+        if kind != "whitespace"  # which is dropped in any case
     )

@@ -9,6 +9,7 @@ from jinja2 import Environment, nodes
 from jinja2.parser import Parser
 
 from templatefix.syntax.lexing import LocatedStream, RawTokens, TokenLine
+from templatefix.syntax.tree import Tree
 
 #: Token indexes: first and last, both included.
 Extent = tuple[int, int]
@@ -26,9 +27,11 @@ class RecordingParser(Parser):
 
     ``inner`` is a node without parentheses around it, ``outer`` with them, ``printed`` the
     ``{{ ... }}`` around a printed expression, ``bodies`` the tags around a list of statements.
+    ``tree`` lists the nodes of what was parsed.
     """
 
     stream: LocatedStream
+    tree: Tree
 
     def __init__(self, environment: Environment, raw: RawTokens) -> None:
         super().__init__(environment, "")
@@ -118,19 +121,16 @@ class RecordingParser(Parser):
 
     def parse(self) -> nodes.Template:
         template = super().parse()
-        stack: list[tuple[nodes.Node, bool]] = [(template, False)]
-        while stack:  # children first, without recursion: chains of operators nest deeply
-            node, filled = stack.pop()
-            if filled:
+        self.tree = Tree(template)
+        for node in self.tree.nodes:
+            if isinstance(node, nodes.Filter) and isinstance(node.node, nodes.Filter):
+                self._fill_filter(node.node, before=node)
+            elif isinstance(node, nodes.Not) and isinstance(node.node, nodes.Test):
+                # "x is not t" is one piece of source for both of its nodes.
+                self.inner.setdefault(id(node.node), self.inner[id(node)])
+        for node in reversed(self.tree.nodes):  # children first
+            if id(node) not in self.inner:
                 self._fill(node)
-            else:
-                stack.append((node, True))
-                stack.extend((child, False) for child in node.iter_child_nodes())
-                if isinstance(node, nodes.Filter) and isinstance(node.node, nodes.Filter):
-                    self._fill_filter(node.node, before=node)
-                elif isinstance(node, nodes.Not) and isinstance(node.node, nodes.Test):
-                    # "x is not t" is one piece of source for both of its nodes.
-                    self.inner.setdefault(id(node.node), self.inner[id(node)])
         return template
 
     def _fill(self, node: nodes.Node) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from jinja2 import TemplateError, TemplateSyntaxError, nodes
 from jinja2.ext import loopcontrols
@@ -17,6 +17,7 @@ from templatefix.syntax.fault import Unparsable
 from templatefix.syntax.lexing import RawTokens
 from templatefix.syntax.parser import Extent, RecordingParser
 from templatefix.syntax.span import Lines, Position, Span, normalise_newlines
+from templatefix.syntax.tree import Place, Tree
 
 #: Larger templates are not parsed. Published ones have some ten thousand characters and some
 #: thousand tokens.
@@ -36,14 +37,6 @@ def parsing_environment() -> ImmutableSandboxedEnvironment:
 N = TypeVar("N", bound=nodes.Node)
 
 
-class Place(NamedTuple):
-    """A node, the node that holds it, and the field in which it is held."""
-
-    node: nodes.Node
-    parent: nodes.Node | None
-    field: str
-
-
 @dataclass(frozen=True, eq=False)
 class Template:
     """A template's AST, never to be changed, with the exact span of every node.
@@ -53,6 +46,7 @@ class Template:
 
     text: str
     ast: nodes.Template
+    _tree: Tree = field(repr=False)
     _raw: RawTokens = field(repr=False)
     _inner: dict[int, Extent] = field(repr=False)
     _outer: dict[int, Extent] = field(repr=False)
@@ -79,10 +73,10 @@ class Template:
     def body_span(self, body: Sequence[nodes.Node]) -> Span:
         """What stands between two tags, for a list of statements of the AST."""
         before, after = self._bodies[id(body)]
-        spans = self._raw.spans
+        raw = self._raw
         return Span(
-            spans[before].end if before >= 0 else 0,
-            spans[after].start if after < len(spans) else len(self.text),
+            raw.ends[before] if before >= 0 else 0,
+            raw.starts[after] if after < len(raw.tokens) else len(self.text),
         )
 
     def source(self, node: nodes.Node) -> str:
@@ -91,8 +85,9 @@ class Template:
 
     def tokens(self) -> Iterator[tuple[str, str, Span]]:
         """The kind, the text and the place of each token: for what the tree does not keep."""
-        for (_, kind, value), span in zip(self._raw.tokens, self._raw.spans, strict=True):
-            yield kind, value, span
+        raw = self._raw
+        for (_, kind, value), start, end in zip(raw.tokens, raw.starts, raw.ends, strict=True):
+            yield kind, value, Span(start, end)
 
     def position(self, offset: int) -> Position:
         """The 1-based line and column of a character."""
@@ -113,20 +108,19 @@ class Template:
         """The place of a node, by the node's identity."""
         return {id(place.node): place for place in self.places}
 
-    def below(self, node: nodes.Node, kind: type[N]) -> list[N]:
-        """All nodes of a kind in a node, without itself, in the order of ``Node.find_all``."""
+    def below(self, node: nodes.Node, kind: type[N] | tuple[type[N], ...]) -> list[N]:
+        """All nodes of a kind in a node, without itself, in the order of ``Node.find_all``.
+
+        ``kind`` may be several kinds.
+        """
         tree = self._tree
         first = tree.indexes[id(node)] + 1
         found = tree.nodes[first : tree.ends[first - 1]]
         return [each for each in found if isinstance(each, kind)]
 
-    @cached_property
-    def _tree(self) -> _Tree:
-        return _Tree(self.ast)
-
     def _characters(self, extent: Extent) -> Span:
         first, last = extent
-        return Span(self._raw.spans[first].start, self._raw.spans[last].end)
+        return Span(self._raw.starts[first], self._raw.ends[last])
 
 
 @lru_cache(maxsize=64)
@@ -159,44 +153,6 @@ def parse(text: str) -> Template:
         raise Unparsable("the template is nested too deeply") from None
     except (ValueError, OverflowError, MemoryError) as fault:
         raise Unparsable(str(fault) or type(fault).__name__) from None
-    return Template(source, ast, raw, parser.inner, parser.outer, parser.printed, parser.bodies)
-
-
-class _Tree:
-    """The nodes of a tree, each before its children, the root first.
-
-    ``ends`` has for each the index after the last node in it; ``places`` leave out the root.
-    """
-
-    def __init__(self, root: nodes.Node) -> None:
-        self.nodes = [root]
-        self.places: list[Place] = []
-        above = [0]
-        # Without recursion: chains of operators nest deeply.
-        stack = [(place, 0) for place in reversed(_children(root))]
-        while stack:
-            place, parent = stack.pop()
-            index = len(self.nodes)
-            self.nodes.append(place.node)
-            self.places.append(place)
-            above.append(parent)
-            if not isinstance(place.node, _LEAVES):
-                stack.extend([(child, index) for child in reversed(_children(place.node))])
-        self.indexes = {id(node): index for index, node in enumerate(self.nodes)}
-        self.ends = list(range(1, len(self.nodes) + 1))
-        for index in range(len(self.nodes) - 1, 0, -1):
-            self.ends[above[index]] = max(self.ends[above[index]], self.ends[index])
-
-
-#: Kinds of nodes that never hold others.
-_LEAVES = (nodes.Name, nodes.Const, nodes.TemplateData)
-
-
-def _children(parent: nodes.Node) -> list[Place]:
-    found: list[Place] = []
-    for name, value in parent.iter_fields():
-        if isinstance(value, nodes.Node):
-            found.append(Place(value, parent, name))
-        elif isinstance(value, list):
-            found += [Place(each, parent, name) for each in value if isinstance(each, nodes.Node)]
-    return found
+    return Template(
+        source, ast, parser.tree, raw, parser.inner, parser.outer, parser.printed, parser.bodies
+    )
