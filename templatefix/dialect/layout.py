@@ -7,8 +7,9 @@ into it without ever passing through the template, which could otherwise trim it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal
 
 from templatefix.chat.answer import Answer, ToolCall
@@ -66,21 +67,9 @@ def _leaf(index: int) -> str:
 
 def sentinels(answer: Answer) -> Answer:
     """An answer of the same shape whose texts are unique alphanumeric sentinels."""
-    count = 0
-
-    def replaced(value: Any) -> Any:
-        nonlocal count
-        if isinstance(value, str):
-            count += 1
-            return _leaf(count - 1)
-        if isinstance(value, dict):
-            return {key: replaced(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [replaced(item) for item in value]
-        return value
-
+    numbers = count()
     calls = tuple(
-        ToolCall(call.name, json.dumps(replaced(arguments_of(call)), ensure_ascii=False))
+        ToolCall(call.name, json.dumps(_marked(arguments_of(call), numbers), ensure_ascii=False))
         for call in answer.tool_calls
     )
     return Answer(
@@ -88,6 +77,17 @@ def sentinels(answer: Answer) -> Answer:
         _CONTENT if answer.content else answer.content,
         calls,
     )
+
+
+def _marked(value: Any, numbers: Iterator[int]) -> Any:
+    """A JSON value with sentinels in place of its texts."""
+    if isinstance(value, str):
+        return _leaf(next(numbers))
+    if isinstance(value, dict):
+        return {key: _marked(item, numbers) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_marked(item, numbers) for item in value]
+    return value
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
@@ -101,21 +101,15 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 def leaves(answer: Answer) -> list[str]:
     """The string values of all calls' arguments, in order."""
-    found: list[str] = []
+    return [text for call in answer.tool_calls for text in _texts(arguments_of(call))]
 
-    def walk(value: Any) -> None:
-        if isinstance(value, str):
-            found.append(value)
-        elif isinstance(value, dict):
-            for item in value.values():
-                walk(item)
-        elif isinstance(value, list):
-            for item in value:
-                walk(item)
 
-    for call in answer.tool_calls:
-        walk(arguments_of(call))
-    return found
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def learn(

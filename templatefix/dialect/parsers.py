@@ -73,6 +73,8 @@ class Parsers:
 
     def call_ids(self, calls: Sequence[ToolCall], messages: Sequence[Message]) -> tuple[str, ...]:
         """The ids that the server gives to ``calls``, which follow those in ``messages``."""
+        if not calls:
+            return ()
         before = sum(len(message.get("tool_calls") or ()) for message in messages)
         name = self.tool.name if self.tool is not None else ""
         return tuple(_call_id(name, call.name, before + i) for i, call in enumerate(calls))

@@ -44,45 +44,15 @@ class RecordingParser(Parser):
         # The parser drops some nodes, such as a macro's name. Were they freed, their identities
         # would be given to other nodes.
         self._alive: list[object] = []
-        for name in _EXPRESSIONS:
-            setattr(self, name, self._recording(getattr(self, name)))
-        for name in _POSTFIXES:
-            setattr(self, name, self._recording_postfix(getattr(self, name)))
 
     def extent(self, node: nodes.Node) -> Extent:
         """The tokens of a node, parentheses around it included."""
         return self.outer.get(id(node)) or self.inner[id(node)]
 
-    def _recording(self, parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
-        stream, inner = self.stream, self.inner
-
-        def recorded(*args: Any, **kwargs: Any) -> nodes.Expr:
-            first = stream.at
-            node = parse(*args, **kwargs)
-            # A node that a deeper call made has its own, smaller extent already.
-            if id(node) not in inner:
-                self._record(node, (first, stream.last))
-            return node
-
-        return recorded
-
     def _record(self, node: nodes.Node, extent: Extent) -> None:
         if id(node) not in self.inner:
             self._alive.append(node)
             self.inner[id(node)] = extent
-
-    def _recording_postfix(self, parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
-        def recorded(receiver: nodes.Expr | None, *args: Any, **kwargs: Any) -> nodes.Expr:
-            first = self.stream.at
-            if receiver is not None:
-                self._fill(receiver)
-                first = self.extent(receiver)[0]
-            node = parse(receiver, *args, **kwargs)
-            if node is not None and node is not receiver:
-                self._record(node, (first, self.stream.last))
-            return node
-
-        return recorded
 
     def parse_primary(self, with_namespace: bool = False) -> nodes.Expr:
         first = self.stream.at
@@ -179,3 +149,38 @@ class RecordingParser(Parser):
         if node is not None:
             first = self.extent(node)[0]
         self.inner[id(inner)] = (first, self.raw.significant_before(bar))
+
+
+def _recording(parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
+    def recorded(self: RecordingParser, *args: Any, **kwargs: Any) -> nodes.Expr:
+        stream = self.stream
+        first = stream.at
+        node = parse(self, *args, **kwargs)
+        # A node that a deeper call made has its own, smaller extent already.
+        if id(node) not in self.inner:
+            self._record(node, (first, stream.last))
+        return node
+
+    return recorded
+
+
+def _recording_postfix(parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
+    def recorded(
+        self: RecordingParser, receiver: nodes.Expr | None, *args: Any, **kwargs: Any
+    ) -> nodes.Expr:
+        first = self.stream.at
+        if receiver is not None:
+            self._fill(receiver)
+            first = self.extent(receiver)[0]
+        node = parse(self, receiver, *args, **kwargs)
+        if node is not None and node is not receiver:
+            self._record(node, (first, self.stream.last))
+        return node
+
+    return recorded
+
+
+for _name in _EXPRESSIONS:
+    setattr(RecordingParser, _name, _recording(getattr(Parser, _name)))
+for _name in _POSTFIXES:
+    setattr(RecordingParser, _name, _recording_postfix(getattr(Parser, _name)))

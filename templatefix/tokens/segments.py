@@ -115,7 +115,8 @@ class SegmentEncoder:
         return list(known)
 
     def _encode(self, text: str) -> list[int]:
-        text = _LONE_SURROGATES.sub("\ufffd", text)
+        if not text.isascii():
+            text = _LONE_SURROGATES.sub("\ufffd", text)
         if self._splitter is None or not self._splitter.can_split(text):
             return list(self._segment(text, first=True))
         start, encoded = self._resume(text, self._splitter.lookahead)
