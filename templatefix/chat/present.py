@@ -71,11 +71,8 @@ def as_requested(presented: list[dict[str, Any]], knows_developer: bool) -> list
 
 
 def present_tools(tools: Sequence[Message]) -> list[dict[str, Any]]:
-    """The tools of a request as vLLM hands them on: known keys only, in its order.
-
-    A description or parameters that were not sent are None. Raises :class:`Unpresentable`.
-    """
-    return [_present_tool(tool) for tool in tools]
+    """The tools of a request as vLLM hands them on. Raises :class:`Unpresentable`."""
+    return [present_tool(tool) for tool in tools]
 
 
 def names_developer(template_text: str) -> bool:
@@ -194,7 +191,11 @@ def _ordered_tool(tool: Any) -> Any:
     return _ordered({**tool, "function": function}, "function", "type")
 
 
-def _present_tool(tool: Message) -> dict[str, Any]:
+def present_tool(tool: Message) -> dict[str, Any]:
+    """A tool as vLLM hands it on: known keys only, in its order.
+
+    A description or parameters that were not sent are None. Raises :class:`Unpresentable`.
+    """
     function = tool.get("function")
     if not isinstance(function, Mapping) or tool.get("type", "function") != "function":
         raise Unpresentable("a tool that is not of type function")

@@ -9,7 +9,7 @@ from typing import Any
 
 from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Message
-from templatefix.chat.present import ContentFormat, as_requested, present_one, present_tools
+from templatefix.chat.present import ContentFormat, as_requested, present_one, present_tool
 from templatefix.render import PINNED_CLOCK, Crashed, Refused, Renderer, RenderRequest
 from templatefix.tokens import Encoder
 
@@ -42,8 +42,8 @@ class Server:
         self.content_format: ContentFormat = content_format
         self.knows_developer = knows_developer
         self._prompts: dict[_Key, str | Refused | Crashed] = {}
-        # Conversations share their messages: each is looked at once, and kept with what came of
-        # it, so that its identity stays its own.
+        # Conversations share their messages and tools: each is looked at once, and kept with what
+        # came of it, so that its identity stays its own.
         self._spelled: dict[int, tuple[object, str]] = {}
         self._presented: dict[int, tuple[object, dict[str, Any]]] = {}
 
@@ -85,7 +85,7 @@ class Server:
     ) -> RenderRequest:
         """What reaches the renderer for a request of a client."""
         presented = as_requested(list(map(self._present, messages)), self.knows_developer)
-        shown = present_tools(tools) if tools else None
+        shown = list(map(self._present_tool, tools)) if tools else None
         kept = {name: value for name, value in kwargs.items() if value not in _UNSET}
         # A kwarg of that name replaces the request's tools, and is not looked into.
         shown = kept.pop("tools", shown)
@@ -172,4 +172,10 @@ class Server:
         if known is None:
             presented = present_one(message, self.content_format)
             known = self._presented[id(message)] = (message, presented)
+        return known[1]
+
+    def _present_tool(self, tool: Message) -> dict[str, Any]:
+        known = self._presented.get(id(tool))
+        if known is None:
+            known = self._presented[id(tool)] = (tool, present_tool(tool))
         return known[1]

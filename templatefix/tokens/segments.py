@@ -145,10 +145,12 @@ class SegmentEncoder:
     def _resume(self, text: str, lookahead: int) -> tuple[int, _Encoded]:
         """What is known of ``text`` already: up to where, and the ids before that position."""
         start, index, best = 0, 0, _Encoded(text, [], [], [])
-        for known in self._remembered:
-            common = common_prefix(known.text, text)
-            if common == len(text) == len(known.text):
+        for known in reversed(self._remembered):
+            if known.text == text:
                 return len(text), known
+            if not known.cuts or known.cuts[-1] <= start:
+                continue  # it reaches no further
+            common = common_prefix(known.text, text)
             cuts = bisect_right(known.cuts, common - lookahead)
             if cuts and known.cuts[cuts - 1] > start:
                 start, index, best = known.cuts[cuts - 1], cuts, known

@@ -52,9 +52,10 @@ class Piece(NamedTuple):
 
 
 class LiteralSplitter:
-    """Splits at a set of literals in one pass."""
+    """Splits at a set of literals in one pass. ``final``: what comes before them has no say."""
 
-    def __init__(self, literals: Iterable[AddedLiteral]) -> None:
+    def __init__(self, literals: Iterable[AddedLiteral], *, final: bool) -> None:
+        self._final = final
         self._literals = {literal.text: literal for literal in literals if literal.text}
         self.lookahead = max(map(len, self._literals), default=1)
         # Added vocabularies reach thousands of tokens with few beginnings: a pattern finds the
@@ -89,7 +90,7 @@ class LiteralSplitter:
                 position = end = spaces.end()
             if done < begin:
                 yield Piece(done, begin, None)
-            yield Piece(begin, end, literal.token_id)
+            yield Piece(begin, end, literal.token_id, self._final)
             done = end
         if done < stop:
             yield Piece(done, stop, None)
@@ -128,8 +129,8 @@ class Splitter:
         second = identity_normalizer and not any(literal.single_word for literal in normalized)
         self.carrier = _carrier(plain)
         self._single_words = [literal.text for literal in plain if literal.single_word]
-        self._first = LiteralSplitter(plain)
-        self._second = LiteralSplitter(normalized if second else [])
+        self._first = LiteralSplitter(plain, final=True)
+        self._second = LiteralSplitter(normalized if second else [], final=False)
         self._never = any(literal.rstrip for literal in literals) and any(
             _SPACES.match(literal.text) for literal in literals
         )
@@ -145,10 +146,12 @@ class Splitter:
 
     def split(self, text: str, start: int = 0) -> Iterator[Piece]:
         """The pieces of ``text[start:]``; ``start`` is 0 or the end of a resumable piece."""
-        for piece in self._first.split(text, start, len(text)):
+        pieces = self._first.split(text, start, len(text))
+        return pieces if self._second.is_empty else self._split_again(text, pieces)
+
+    def _split_again(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        for piece in pieces:
             if piece.token_id is not None:
-                yield Piece(piece.start, piece.end, piece.token_id, True)
-            elif self._second.is_empty:
                 yield piece
             else:
                 yield from self._second.split(text, piece.start, piece.end)
