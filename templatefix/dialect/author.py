@@ -409,11 +409,14 @@ class Author:
 
 
 def _contexts(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    """Shorter conversations that end alike, for templates that move what comes first."""
-    if any(message.get("role") == "system" for message in messages):
-        rest = [message for message in messages if message.get("role") != "system"]
-        if rest:
-            yield rest
+    """Shorter conversations that end alike, for templates that move what comes first, or what an
+    answer says beside its calls."""
+    rest = [message for message in messages if message.get("role") != "system"]
+    if rest and len(rest) < len(messages):
+        yield rest
+    silent = [{**each, "content": ""} if each.get("tool_calls") else each for each in rest]
+    if silent != rest:
+        yield silent
 
 
 def _knows_more(other: _Learned, learned: _Learned, shape: Answer) -> bool:

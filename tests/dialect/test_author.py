@@ -359,6 +359,26 @@ def test_content_beside_calls_is_learned_without_a_system_message_that_moves() -
     assert _text(known) == ' c[[look a "b"]]<|im_end|>'
 
 
+#: Prints content beside calls in the last answer only, and calls as no parser does.
+_MOVES = (
+    "{{- '<|im_start|>assistant\\n' }}"
+    "{%- set later = messages[loop.index:] | selectattr('role', 'equalto', 'assistant') | list %}"
+    "{%- if not (message.tool_calls and later) %}{{- message.content or '' }}{% endif %}"
+    "{%- for call in message.tool_calls or [] %}"
+    "{{- '[[' + call.function.name + ' ' + call.function.arguments | string + ']]' }}"
+    "{%- endfor %}{{- '<|im_end|>\\n' }}"
+)
+
+
+def test_calls_are_learned_where_what_an_earlier_answer_says_beside_its_calls_moves() -> None:
+    (asked, called, told) = ANSWERED
+    spoke = (asked, {**called, "content": "First this."}, told)
+    answer = Answer(None, None, (ToolCall("look", '{"n": 1}'),))
+    known = _completion(branches(_MOVES), answer, messages=spoke, tools=TOOLS)
+    assert known.source == "training-view"
+    assert _text(known) == "[[look {'n': 1}]]<|im_end|>"
+
+
 def test_a_space_that_the_format_puts_before_an_answer_comes_back_with_it() -> None:
     """vLLM 0.32 decodes a completion as what follows the prompt, and keeps its first space."""
     spaced = "{{- '<|im_start|>assistant\\n' + %s + '<|im_end|>\\n' }}"

@@ -60,6 +60,21 @@ AFTER = """{{ '' }}{%- endmacro -%}
 {%- endmacro %}
 """
 
+#: A part of an answer that is no text, looked for with a loop over content where the original has
+#: one: vLLM hands parts to a template that has, outside of macros.
+PARTS = """\
+    {%- for fold_part in fold_message['content'] if fold_part['text'] is not defined %}
+        {%- set fold_at.regular = false %}
+    {%- endfor %}
+"""
+
+#: The same where it has none, and is handed texts.
+NO_PARTS = """\
+    {%- if fold_message['content'] | rejectattr('text', 'defined') | list %}
+        {%- set fold_at.regular = false %}
+    {%- endif %}
+"""
+
 #: Where the original does not print tool calls as the model writes them.
 CALLS = """
 {#- Tool calls as the model writes them; the original prints these in another way. #}
@@ -197,10 +212,7 @@ DRIVER = """
         and 'assistant assistant' not in fold_roles[:-1] | join(' ')) %}
 {%- for fold_message in messages if fold_message['role'] == 'assistant'
         and fold_message['content'] is not string and fold_message['content'] %}
-    {%- if fold_message['content'] | rejectattr('text', 'defined') | list %}
-        {%- set fold_at.regular = false %}
-    {%- endif %}
-{%- endfor %}
+@UNTOLD@{%- endfor %}
 
 {%- if not fold_at.regular %}
     {{- fold_original(messages, add_generation_prompt, tools@OWN@) }}

@@ -12,6 +12,7 @@ from templatefix.patching.ladder.fold_place import Place, Speaker, places
 from templatefix.patching.ladder.fold_rules import prints_behind, rules_of
 from templatefix.patching.ladder.fold_text import CONTENT, REASONING, Shape, literal
 from templatefix.render import Crashed, Refused
+from templatefix.syntax import content_format
 
 
 def shape_of(bench: Bench, *, system: bool = True) -> Shape:
@@ -39,6 +40,7 @@ def shape_of(bench: Bench, *, system: bool = True) -> Shape:
         mute=len({place.tags is None for place in found}) == 2,
         behind=prints_behind(bench, found),
         refuses="raise_exception" in bench.subject.template.text,
+        parts=content_format(bench.subject.parsed) == "openai",
     )
 
 

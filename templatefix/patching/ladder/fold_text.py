@@ -54,7 +54,7 @@ class Shape:
     original after others, as all but the first are. ``behind``: the content of an answer is printed
     behind the results of its tool calls, or not once they are answered. ``exact``: a parser takes
     the whitespace of the layout off reasoning, and none of the reasoning's own. ``mute``: one mode
-    thinks, and another not.
+    thinks, and another not. ``parts``: vLLM hands the original contents in parts.
     """
 
     silent: str = "true"
@@ -76,6 +76,7 @@ class Shape:
     behind: bool = False
     exact: bool = False
     mute: bool = False
+    parts: bool = False
 
 
 def folded(original: str, shape: Shape) -> str:
@@ -136,6 +137,7 @@ def _filled(text: str, shape: Shape) -> str:
             "\n                        fold_said, fold_content, fold_words, true, not fold_calls)"
         )
     for key, piece in (
+        ("@UNTOLD@", driver.PARTS if shape.parts else driver.NO_PARTS),
         ("@REFUSALS@", driver.REFUSALS if shape.refuses else ""),
         ("@THINKING@", driver.THINKING if shape.thinking else ""),
         ("@DROPPING@", driver.DROPPING if shape.drops else ""),
