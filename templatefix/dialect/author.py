@@ -264,12 +264,19 @@ class Author:
             )
         ]
         words, calls = (each.layout for each in alone)
-        if words is None or calls is None or alone[1].source not in ("training-view", "markers"):
+        if words is None or calls is None:
             return None
+        source: Source = "markers"
+        if alone[1].source == "dialect":
+            # The reasoning may be the dialect's; the calls have to be the template's.
+            bare = replace(shape, reasoning=None, content=None)
+            if self._learn_whole(messages, tools, kwargs, bare, seat).source == "dialect":
+                return None
+            source = "dialect"
         parts = layouts.before_calls(words, calls)
         if self.parsers.preamble is not None:
             parts = layouts.with_preamble(calls, *self.parsers.preamble)
-        return None if parts is None else _Learned(Layout(parts, calls.stop), "markers")
+        return None if parts is None else _Learned(Layout(parts, calls.stop), source)
 
     def _learn_whole(
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer, seat: _Seat

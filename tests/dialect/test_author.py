@@ -379,6 +379,27 @@ def test_calls_are_learned_where_what_an_earlier_answer_says_beside_its_calls_mo
     assert _text(known) == "[[look {'n': 1}]]<|im_end|>"
 
 
+#: Sorts arguments, prints no content beside calls, and never any reasoning.
+_SORTS = (
+    "{{- '<|im_start|>assistant\\n' }}"
+    "{%- for call in message.tool_calls or [] %}"
+    '{{- \'<tool_call>\\n{"name": "\' + call.function.name + \'", "arguments": {\' }}'
+    "{%- for key, value in call.function.arguments | dictsort %}"
+    "{{- '\"' + key + '\": ' + value | tojson + ('' if loop.last else ', ') }}"
+    "{%- endfor %}{{- '}}\\n</tool_call>' }}"
+    "{%- else %}{{- message.content.split('</think>')[-1] }}{%- endfor %}{{- '<|im_end|>\\n' }}"
+)
+
+
+def test_calls_after_reasoning_of_a_dialect_are_spelled_as_the_template_spells_them() -> None:
+    call = ToolCall("look", '{"y": "b", "x": "a"}')
+    known = _completion(
+        branches(_SORTS, "{{- '<think>\\n' }}"), Answer("r", "c", (call,)), tools=TOOLS
+    )
+    assert known.source == "dialect"
+    assert '"arguments": {"x": "a", "y": "b"}' in _text(known)
+
+
 def test_a_space_that_the_format_puts_before_an_answer_comes_back_with_it() -> None:
     """vLLM 0.32 decodes a completion as what follows the prompt, and keeps its first space."""
     spaced = "{{- '<|im_start|>assistant\\n' + %s + '<|im_end|>\\n' }}"
