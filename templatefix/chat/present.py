@@ -103,6 +103,8 @@ def present_one(message: Message, content_format: ContentFormat) -> dict[str, An
 
 
 def _content(role: str, content: Any, content_format: ContentFormat) -> Any:
+    if type(content) is str and content_format == "string" and role != "system":
+        return content
     if content is None:
         parts: list[Any] = []
     elif isinstance(content, str):

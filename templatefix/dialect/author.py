@@ -6,7 +6,6 @@ prompt, from the named dialect of the format's parser, else from the thinking ta
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -79,7 +78,7 @@ class Author:
         self._added = frozenset(added)
         self._literals = tuple(literals)
         self._seats: dict[str, _Seat] = {}
-        self._layouts: dict[str, _Learned] = {}
+        self._layouts: dict[tuple[str, Answer], _Learned] = {}
 
     @property
     def kinds(self) -> int:
@@ -225,9 +224,7 @@ class Author:
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, answer: Answer, seat: _Seat
     ) -> _Learned:
         shape = layouts.sentinels(answer)
-        key = self._kind(messages, tools, kwargs) + json.dumps(
-            [shape.reasoning, shape.content, [(c.name, c.arguments) for c in shape.tool_calls]]
-        )
+        key = self._kind(messages, tools, kwargs), shape
         if key not in self._layouts:
             learned = self._learn(messages, tools, kwargs, shape, seat)
             for context in _contexts(messages):

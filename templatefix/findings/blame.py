@@ -6,8 +6,9 @@ the first condition that came out otherwise for the same message once it was his
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from jinja2 import nodes
 
@@ -55,6 +56,10 @@ class Witness:
             return None
 
 
+#: The rendering of the earlier request, made when it is first asked for.
+_Asked = Callable[[], Trace | None]
+
+
 @dataclass(frozen=True)
 class _Flip:
     """A condition that came out one way then and the other way now."""
@@ -75,7 +80,11 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
         return Blame((), "no line can be blamed: the server renders this prompt otherwise")
     if now.text != after.prompt:
         return Blame((), "no line can be blamed: the same request is rendered otherwise each time")
-    asked = witness.watch(before.messages, tools, before.kwargs, True)
+
+    @cache
+    def asked() -> Trace | None:
+        return witness.watch(before.messages, tools, before.kwargs, True)
+
     told = _told(comparison, tools, witness) if at >= len(before.prompt) - _tail(before) else None
     printed_now = now.piece_at(min(at, len(now.text) - 1))
     printed_then = _printed_then(before.stream, at, asked, told)
@@ -110,31 +119,32 @@ def _told(comparison: Comparison, tools: Tools, witness: Witness) -> Trace | Non
     return witness.watch(comparison.after.messages[:count], tools, comparison.before.kwargs, False)
 
 
-def _printed_then(stream: str, at: int, asked: Trace | None, told: Trace | None) -> Piece | None:
+def _printed_then(stream: str, at: int, asked: _Asked, told: Trace | None) -> Piece | None:
     """The piece that printed the stream's character at ``at``, in the fullest view of it."""
-    for view in (told, asked):
-        if view is not None and common_prefix(view.text, stream) > at:
-            return view.piece_at(at)
+    if told is not None and common_prefix(told.text, stream) > at:
+        return told.piece_at(at)
+    request = asked()
+    if request is not None and common_prefix(request.text, stream) > at:
+        return request.piece_at(at)
     return None
 
 
 def _views(
     evidence: Evidence,
     messages: Sequence[Message],
-    asked: Trace | None,
+    asked: _Asked,
     told: Trace | None,
     printed_now: Piece | None,
-) -> list[tuple[Trace, int]]:
+) -> Iterator[tuple[Trace, int]]:
     """Earlier renderings to compare the conditions of a message with, and which message."""
-    found: list[tuple[Trace, int]] = []
     if evidence.message is not None and told is not None:
-        found.append((told, evidence.message))
-    if asked is not None:
+        yield told, evidence.message
+    request = asked()
+    if request is not None:
         if evidence.message is not None and evidence.message < len(messages):
-            found.append((asked, evidence.message))
+            yield request, evidence.message
         if printed_now is not None and printed_now.message is not None:
-            found.append((asked, printed_now.message))
-    return found
+            yield request, printed_now.message
 
 
 def _flip(

@@ -26,18 +26,21 @@ def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
     tools as well, and their arguments in what users ask and tools answer.
     """
     spans = in_order(messages, anchors(messages, prompt))
+    whole = _squeezed(prompt)
     for i, message in enumerate(messages):
         role = message.get("role")
         said = message_texts(message.get("content"))
         if role == "assistant":
             # Reasoning inside the content is not lost content.
             said = [_CLOSING.split(text)[-1] for text in said]
-        if not all(_shows(prompt, text) for text in said):
+        if not all(_shows(whole, text) for text in said):
             return i, f"the content of {'an' if role == 'assistant' else 'a'} {role} message"
         if role != "assistant":
             continue
         answer = answer_of(message)
-        near = prompt[slice(*gap(i, spans, len(prompt)))]
+        if not answer.tool_calls:
+            continue
+        near = _squeezed(prompt[slice(*gap(i, spans, len(prompt)))])
         if not all(_shows(near, call.name) for call in answer.tool_calls):
             return i, "a tool call"
         if not all(_shows(near, text) for text in leaves(answer)):
@@ -45,7 +48,10 @@ def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
     return None
 
 
-def _shows(printed: str, text: str) -> bool:
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _shows(squeezed: str, text: str) -> bool:
     """Whether a text is printed, as it is or as JSON, whatever became of its whitespace."""
-    squeezed = "".join(printed.split())
-    return any("".join(form.split()) in squeezed for form in (text, json.dumps(text)[1:-1]))
+    return _squeezed(text) in squeezed or _squeezed(json.dumps(text)[1:-1]) in squeezed

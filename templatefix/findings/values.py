@@ -44,10 +44,11 @@ def _arguments(template: Template, confirmed: Confirmed) -> Iterator[Hazard]:
         "dict": "fails where a client sends the call's arguments as a string",
         "text": "fails where the call's arguments are a dict, as vLLM makes them",
     }
+    uses = unguarded_arguments(template)
     for taken_for, fear in fears.items():
         ours = [
             use
-            for use in unguarded_arguments(template)
+            for use in uses
             if use.taken_for == taken_for and not confirmed.covers_line(use.span, "TF203")
         ]
         if ours:

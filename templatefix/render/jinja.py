@@ -139,9 +139,10 @@ def template_messages(messages: list[Mapping[str, Any]] | Any) -> list[dict[str,
     prepared = []
     for message in messages:
         kept = {key: value for key, value in message.items() if value is not None}
-        reasoning = next((kept[key] for key in _REASONING_FIELDS if key in kept), None)
-        if reasoning is not None:
-            kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
+        for field in _REASONING_FIELDS:
+            if field in kept:
+                kept = {"thinking": kept[field], **kept, "reasoning_content": kept[field]}
+                break
         prepared.append(kept)
     return prepared
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -121,8 +122,9 @@ def recognise(config: Mapping[str, Any], files: Collection[str]) -> Recognised |
     for architecture in listed if isinstance(listed, list) else ():
         if isinstance(architecture, str) and architecture in _BY_ARCHITECTURE:
             return Recognised(_BY_ARCHITECTURE[architecture], f"architecture {architecture}")
-    weights = _first(files, _MISTRAL_WEIGHTS)
-    tokenizer = _first(files, MISTRAL_TOKENIZERS) if weights else None
+    names = frozenset(files)
+    weights = _first(names, _MISTRAL_WEIGHTS)
+    tokenizer = _first(names, MISTRAL_TOKENIZERS) if weights else None
     if tokenizer:
         return Recognised(MISTRAL, f"{tokenizer} beside {weights}")
     return None
@@ -144,6 +146,7 @@ def names_mode(arguments: Sequence[str]) -> bool:
     return any(each.partition("=")[0] == "--tokenizer-mode" for each in arguments)
 
 
-def _first(files: Collection[str], patterns: tuple[str, ...]) -> str | None:
+@lru_cache(maxsize=8)
+def _first(files: frozenset[str], patterns: tuple[str, ...]) -> str | None:
     matches = re.compile("|".join(map(translate, patterns))).match  # directories may be large
     return min(filter(matches, files), default=None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +16,9 @@ from templatefix.errors import TargetError
 
 # The largest tokenizer_config.json and template seen are a few MB.
 MAX_BYTES = 32 * 2**20
+#: Nanoseconds after its last change for which a directory is listed each time: file systems tell
+#: times to two seconds at worst. Later its names are remembered, for each of its files asks.
+_SETTLED = 3_000_000_000
 #: The next step for a file that is damaged.
 REPAIR = "repair the file or fetch it again"
 
@@ -155,7 +159,10 @@ class Folder:
     def names(self) -> frozenset[str]:
         """The names in it; none where it cannot be listed."""
         try:
-            return frozenset(os.listdir(self.path))
+            changed = os.stat(self.path).st_mtime_ns
+            if time.time_ns() - changed < _SETTLED:
+                return frozenset(os.listdir(self.path))
+            return _names(self.path, changed)
         except OSError:
             return frozenset()
 
@@ -170,6 +177,12 @@ class Folder:
         if not self.has(name):
             return {}
         return parse_object(self.text(name), self.place(name))
+
+
+@lru_cache(maxsize=4)
+def _names(path: Path, changed: int) -> frozenset[str]:
+    """The names in a directory, as it has been since ``changed``."""
+    return frozenset(os.listdir(path))
 
 
 def local_folder(target: str, path: Path) -> Folder:

@@ -61,7 +61,7 @@ def read_surroundings(
         tokenizer=find_tokenizer(folder, tokenizer_source),
         attention=attention(config),
         config=config,
-        files=listed | folder.names,
+        files=listed | folder.names if listed else folder.names,
     )
 
 

@@ -99,6 +99,7 @@ class SegmentEncoder:
         self._segments = segments
         self._splitter: Splitter | None = None
         self._carrier: AddedLiteral | None = None
+        self._byte_level = "ByteLevel" in type(tokenizer.decoder).__name__
 
     # Encoding
 
@@ -251,10 +252,6 @@ class SegmentEncoder:
         known = 0 <= token_id < 2**32
         spelling = self._tokenizer.id_to_token(token_id) if known else None
         return b"" if spelling is None else token_bytes(spelling, self._byte_level)
-
-    @property
-    def _byte_level(self) -> bool:
-        return "ByteLevel" in type(self._tokenizer.decoder).__name__
 
 
 class ShippedEncoder(SegmentEncoder):

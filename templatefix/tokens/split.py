@@ -61,21 +61,22 @@ class LiteralSplitter:
         # Added vocabularies reach thousands of tokens with few beginnings: a pattern finds the
         # beginnings, and a set look-up for each length decides.
         self._lengths: dict[str, list[int]] = {}
+        self._candidates: re.Pattern[str] | None = None
+        self._all: re.Pattern[str] | None = None
+        if 0 < len(self._literals) <= _FEW:
+            self._all = _any_of(self._literals)
+            return
         for text in self._literals:
             self._lengths.setdefault(text[:2], []).append(len(text))
         for beginning, lengths in self._lengths.items():
             self._lengths[beginning] = sorted(set(lengths), reverse=True)
-        beginnings = sorted(self._lengths, key=len, reverse=True)
-        self._candidates = re.compile("|".join(map(re.escape, beginnings))) if beginnings else None
-        self._all: re.Pattern[str] | None = None
-        if 0 < len(self._literals) <= _FEW:
-            longest_first = sorted(self._literals, key=len, reverse=True)
-            self._all = re.compile("|".join(map(re.escape, longest_first)))
+        if self._lengths:
+            self._candidates = _any_of(self._lengths)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to split at."""
-        return self._candidates is None
+        return not self._literals
 
     def split(self, text: str, start: int, stop: int) -> Iterator[Piece]:
         """The pieces of ``text[start:stop]``; ``start`` is 0 or the end of an added token."""
@@ -96,11 +97,11 @@ class LiteralSplitter:
             yield Piece(done, stop, None)
 
     def _next(self, text: str, start: int, stop: int) -> tuple[AddedLiteral, int] | None:
-        if self._candidates is None:
-            return None
         if self._all is not None:
             found = self._all.search(text, start, stop)
             return None if found is None else (self._literals[found.group()], found.start())
+        if self._candidates is None:
+            return None
         position = start
         while candidate := self._candidates.search(text, position, stop):
             position = candidate.start()
@@ -112,6 +113,11 @@ class LiteralSplitter:
                         return literal, position
             position += 1
         return None
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """A pattern that finds the longest of the texts that begin where the first of them does."""
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))))
 
 
 class Splitter:

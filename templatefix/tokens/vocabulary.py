@@ -29,8 +29,8 @@ def token_bytes(spelling: str, byte_level: bool) -> bytes:
     """
     if byte_level:
         alphabet = _byte_alphabet()
-        if all(character in alphabet for character in spelling):
-            return bytes(alphabet[character] for character in spelling)
+        if alphabet.keys() >= set(spelling):
+            return bytes([alphabet[character] for character in spelling])
     if byte := _BYTE_TOKEN.fullmatch(spelling):
         return bytes([int(byte[1], 16)])
     return spelling.replace("▁", " ").encode("utf-8", "replace")
