@@ -230,6 +230,7 @@ def serve(
     ``model`` is what the server is started with, where the target does not say so. Raises
     ``TargetError``, and ``ValueError`` when the options do not go together.
     """
+    from templatefix.findings.repair import patch_words
     from templatefix.serving import assemble, served
 
     try:
@@ -257,7 +258,7 @@ def serve(
     over = next((each for each in report.findings if each.code == limited.CODE), None)
     if over is not None:
         raise TargetError(template.display, over.message, limited.HINT, limited.CODE)
-    return assemble.checked(plan, report, assemble.patch_command(target, source.chat_template))
+    return assemble.checked(plan, report, patch_words(template))
 
 
 def serve_patched(

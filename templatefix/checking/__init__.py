@@ -6,6 +6,7 @@ from templatefix.chat.conversation import Scenario
 from templatefix.checking.breaks import (
     classified,
     findings_of,
+    left_out_by,
     stop_mismatches,
     with_requests,
     without_parser_losses,
@@ -62,6 +63,7 @@ def check(
         make_run(one, subject, options.block_size, notes)
     breaks = classified(notes.runs, subject)
     notes.runs = without_parser_losses(notes.runs, breaks)
+    notes.left_out = left_out_by(policy, breaks)
     searched: list[Finding] = []
     if options.max_examples > 0 and scenario is None:
         searched = search(

@@ -13,7 +13,7 @@ from templatefix.findings.blame import Blame, Witness, blame
 from templatefix.findings.divergence import divergence_of
 from templatefix.findings.evidence import gather
 from templatefix.findings.finding import Finding, Fix, Severity, at_least
-from templatefix.findings.repair import written_to
+from templatefix.findings.repair import patch_words
 from templatefix.findings.streams import streams_of
 from templatefix.prefix import common_prefix
 from templatefix.replay.modes import Modes
@@ -91,6 +91,14 @@ def without_parser_losses(runs: Sequence[Run], breaks: Sequence[Break]) -> list[
     return [
         replace(run, preserving=None, lost_to="parser") if id(run) in lossy else run for run in runs
     ]
+
+
+def left_out_by(policy: str, breaks: Sequence[Break]) -> frozenset[str]:
+    """The ids of runs that lose nothing but the reasoning that ``policy`` leaves out of history."""
+    if policy != "lossless":
+        return frozenset()
+    others = {each.run.plan.id for each in breaks if each.code != "TF102"}
+    return frozenset(each.run.plan.id for each in breaks) - others
 
 
 def findings_of(
@@ -242,8 +250,7 @@ def _fix(
 
 def repair_command(code: str, template: ChatTemplate, options: CheckOptions) -> Fix | None:
     """The command that repairs what a code stands for; None where a patch mends no such thing."""
-    target = template.arguments or (template.target,)
-    words = [*target, *written_to(target[0])]
+    words = list(patch_words(template))
     if options.kwargs is not None:
         words += ["--kwargs", json.dumps(dict(options.kwargs), ensure_ascii=False)]
     if options.reasoning_parser is not None:
@@ -259,7 +266,7 @@ def repair_command(code: str, template: ChatTemplate, options: CheckOptions) -> 
         safe = _ON_REQUEST[code]
     elif code not in _REPAIRED:
         return None
-    return Fix(shlex.join(["templatefix", "patch", *words]), safe)
+    return Fix(shlex.join(words), safe)
 
 
 def _kwarg_fix(finding: Finding, runs: Sequence[Run], modes: Modes) -> Fix | None:

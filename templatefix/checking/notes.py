@@ -20,6 +20,7 @@ class Notes:
     runs: list[Run] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     not_evaluated: list[NotEvaluated] = field(default_factory=list)
+    left_out: frozenset[str] = frozenset()
 
     def skip(self, what: str, why: str) -> None:
         entry = NotEvaluated(what, why)

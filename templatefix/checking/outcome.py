@@ -32,7 +32,15 @@ def report(
 ) -> Report:
     template, encoder = subject.template, subject.encoder
     runs = notes.runs
-    outcomes = tuple(run_outcome(run, options.block_size, full=options.full) for run in runs)
+    outcomes = tuple(
+        run_outcome(
+            run,
+            options.block_size,
+            full=options.full,
+            left_out=run.plan.id in notes.left_out,
+        )
+        for run in runs
+    )
     core = [run for run in runs if run.plan.core]
     if any(run.preserving is False for run in core):
         verdict: Verdict = "breaks"
@@ -72,7 +80,7 @@ def report(
     )
 
 
-def run_outcome(run: Run, block_size: int, *, full: bool) -> RunOutcome:
+def run_outcome(run: Run, block_size: int, *, full: bool, left_out: bool = False) -> RunOutcome:
     """A run told in figures; one that preserves has those of its turns only if ``full``."""
     one = run.plan
     rows: tuple[TurnRow, ...] = ()
@@ -90,6 +98,7 @@ def run_outcome(run: Run, block_size: int, *, full: bool) -> RunOutcome:
         run.completion,
         rows,
         one.requested,
+        left_out,
     )
 
 

@@ -23,7 +23,7 @@ from templatefix.findings.repair import RepairReport
 from templatefix.patching.edits import unified_diff
 from templatefix.patching.fixes import Unfixable, codes
 from templatefix.patching.repair import PatchOptions
-from templatefix.policy import POLICIES
+from templatefix.policy import POLICIES, original_of
 from templatefix.render import PINNED_CLOCK, JinjaRenderer
 from templatefix.report.edition import Edition
 from templatefix.report.patch_json import patch_json
@@ -158,17 +158,17 @@ def run(asked: Asked) -> int:
     if asked.report is not None:
         write_file(asked.report, _json(report))
     if report.text is None:
-        _say(asked, report, Delivery("", None, _again(asked)))
+        _say(asked, report, Delivery("", None, _again(asked, template)))
         return NOT_DONE
     if asked.prefer_kwargs and report.flag_kwargs is not None:
         write_stdout(visible(flags(report.flag_kwargs)) + "\n")
         done = "nothing was written: these flags of the server do it as well"
         serve, warned = _serving(asked, template, None, report.flag_kwargs)
-        _say(asked, report, Delivery(done, serve, _again(asked), warned))
+        _say(asked, report, Delivery(done, serve, _again(asked, template), warned))
         return DONE
     content = kept.with_template(report.text)
     if asked.diff:
-        return _diff(asked, report, kept, content)
+        return _diff(asked, template, report, kept, content)
     written = asked.out
     if asked.in_place:
         written = kept.path
@@ -211,12 +211,19 @@ def _options(asked: Asked) -> PatchOptions:
     )
 
 
-def _diff(asked: Asked, report: RepairReport, kept: target_file.Kept, content: str) -> int:
+def _diff(
+    asked: Asked,
+    template: ChatTemplate,
+    report: RepairReport,
+    kept: target_file.Kept,
+    content: str,
+) -> int:
     """Print what would change, as a patch that can be applied."""
     difference = unified_diff(kept.content, content, kept.label.lstrip("/"))
     write_stdout(target_file.for_stdout(difference))
     done = "nothing was written" if difference else "nothing would change"
-    _say(asked, report, Delivery(done, None, _again(asked)))
+    start = _start(asked, template, report)
+    _say(asked, report, Delivery(done, None, _again(asked, template), start=start))
     return NOT_DONE if difference else DONE
 
 
@@ -242,7 +249,8 @@ def _delivery(
         file = "FILE" if written is None or written == "-" else written
         patched = replace(template, text=report.text or template.text)
         serve, warned = _serving(asked, patched, file, asked.settings.kwargs or {})
-    return Delivery(done, serve, _again(asked), warned)
+    start = _start(asked, template, report)
+    return Delivery(done, serve, _again(asked, template), warned, start)
 
 
 def _serving(
@@ -260,13 +268,30 @@ def _serving(
     return emit.one_line(plan) if alone else emit.text(plan), emit.advice(plan, notes=not alone)
 
 
-def _again(asked: Asked) -> str:
+def _again(asked: Asked, template: ChatTemplate) -> str:
     """The command that repairs the same target under the other policy."""
     other = next(policy for policy in POLICIES if policy != asked.policy)
-    words = ["templatefix", "patch", asked.target, "--policy", other]
+    return _command(asked, template, other)
+
+
+def _start(asked: Asked, template: ChatTemplate, report: RepairReport) -> str:
+    """Where a template that was patched before would better be patched from, or nothing."""
+    original = original_of(template.text)
+    if original is None or report.status != "patched":
+        return ""
+    told = f"{template.display} was patched before"
+    if template.original:
+        return f"{told}, and its original is there: {_command(asked, template, asked.policy)}"
+    return f"{told}: its original (sha256 {original[:12]}) is the better start"
+
+
+def _command(asked: Asked, template: ChatTemplate, policy: str) -> str:
+    """The command that was given, under a policy. A file that was patched from the target's own
+    template is left out: a patch of a patch is the worse one."""
+    words = ["templatefix", "patch", asked.target, "--policy", policy]
     for name in _REPEATED:
         value = asked.given.get(name)
-        if value is not None:
+        if value is not None and not (name == "chat_template" and template.original):
             spelled = json.dumps(value) if name == "kwargs" else str(value)
             words += ["--" + name.replace("_", "-"), spelled]
     words += ["--fix", ",".join(asked.fix)] if asked.fix else []

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from templatefix.findings.finding import Severity
 from templatefix.findings.run_outcome import RunOutcome
+from templatefix.source.template import ChatTemplate
 
 #: ``unchanged``: nothing breaks within the policy's scope; ``failed``: no candidate was good.
 RepairStatus = Literal["unchanged", "patched", "failed"]
@@ -17,14 +18,20 @@ RepairStatus = Literal["unchanged", "patched", "failed"]
 _SUGGESTED = "fixed.jinja"
 
 
-def written_to(read: str) -> tuple[str, ...]:
-    """How a suggested command names its output, when it reads the template ``read``.
+def patch_words(template: ChatTemplate) -> tuple[str, ...]:
+    """The command that repairs a template: the one that it was patched from, where that is known.
 
-    >>> written_to("model"), written_to("./fixed.jinja")
-    (('--out', 'fixed.jinja'), ('--out', 'fixed.jinja', '--force'))
+    It replaces its output where that is what the template was read from.
+
+    >>> " ".join(patch_words(ChatTemplate("model", "model/chat_template.jinja", "")))
+    'templatefix patch model --out fixed.jinja'
+    >>> " ".join(patch_words(ChatTemplate("./fixed.jinja", "fixed.jinja", "")))
+    'templatefix patch ./fixed.jinja --out fixed.jinja --force'
     """
-    again = ("--force",) if os.path.normpath(read) == _SUGGESTED else ()
-    return ("--out", _SUGGESTED, *again)
+    read = template.arguments or (template.target,)
+    again = any(os.path.normpath(word) == _SUGGESTED for word in read)
+    force = ("--force",) if again else ()
+    return ("templatefix", "patch", *(template.original or read), "--out", _SUGGESTED, *force)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ class RunOutcome:
 
     ``completion`` says where the completions come from: ``training-view``, ``dialect``,
     ``markers``, ``given``, ``server`` or ``unknown``. ``lost_to`` is ``client`` where the loss is
-    the client's choice. ``requested`` marks a conversation that the user gave.
+    the client's choice. ``requested`` marks a conversation that the user gave. ``left_out``: all
+    that it loses is reasoning that the policy leaves out of history.
     """
 
     id: str
@@ -47,3 +48,4 @@ class RunOutcome:
     completion: str
     turns: tuple[TurnRow, ...]
     requested: bool = False
+    left_out: bool = False

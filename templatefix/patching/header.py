@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 
 from templatefix import __version__
 from templatefix.patching.candidate import Candidate
-from templatefix.policy import HEADER
+from templatefix.policy import HEADER, ORIGINAL
 
 _RUNGS = {
     1: "a kwarg's default was changed",
@@ -17,6 +18,13 @@ _RUNGS = {
     5: "the original is folded: an inner macro renders each turn as if it were the last",
 }
 
+
+#: The header of a template that was patched before, with the newline that ends it.
+_EARLIER = re.compile(
+    r"\{#\n(?P<told>  Patched by templatefix (?:(?!#\}).)*)\n"
+    r"  original-sha256: (?P<sha256>[0-9a-f]{64})\n  templatefix-policy: [a-z-]+\n#\}\n",
+    re.DOTALL,
+)
 
 #: No more changed lines than this are named.
 _LINES = 12
@@ -49,12 +57,18 @@ def _short(line: str) -> str:
     return words if len(words) <= 160 else words[:157] + "..."
 
 
-def with_header(candidate: Candidate, original_sha256: str, policy: str) -> str:
+def with_header(candidate: Candidate, before: str, sha256: str, policy: str) -> str:
     """The candidate's text under its header, which renders as nothing.
+
+    ``before`` is the text that it was made of, ``sha256`` what that hashes to. Where it has such a
+    header already, there is one afterwards, which tells of both and names the first original.
 
     A newline right after a comment is removed by ``trim_blocks``, so that what follows starts
     as it did.
     """
+    earlier = _EARLIER.match(before)
+    told = ["Before that:", *textwrap.dedent(earlier["told"]).split("\n")] if earlier else []
+    text = candidate.text.replace(earlier[0], "", 1) if earlier else candidate.text
     lines = [
         *_title(candidate),
         *(
@@ -62,10 +76,11 @@ def with_header(candidate: Candidate, original_sha256: str, policy: str) -> str:
             for note in candidate.notes
             for line in textwrap.wrap(_plain(note), 94, initial_indent="- ", subsequent_indent="  ")
         ),
-        f"original-sha256: {original_sha256}",
+        *told,
+        ORIGINAL.format(sha256=earlier["sha256"] if earlier else sha256),
         HEADER.format(policy=policy),
     ]
-    return "{#\n" + "\n".join(f"  {line}" for line in lines) + "\n#}\n" + candidate.text
+    return "{#\n" + "\n".join(f"  {line}" for line in lines) + "\n#}\n" + text
 
 
 def _title(candidate: Candidate) -> list[str]:

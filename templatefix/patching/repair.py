@@ -160,10 +160,11 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
             failing=_failing(bench, attempts),
         )
     candidate, proof = found
-    candidate = _noted(candidate, mended, parse(template.text).text)
+    before = parse(template.text).text
+    candidate = _noted(candidate, mended, before)
     return replace(
         _outcome(template, options, "patched", mended),
-        text=with_header(candidate, sha256(template.text), options.policy),
+        text=with_header(candidate, before, sha256(template.text), options.policy),
         candidate=candidate,
         proof=proof,
         broken=broken,

@@ -32,12 +32,14 @@ _SHELL_FLAG = "--default-chat-template-kwargs"
 class Delivery:
     """What became of the text: ``done`` says where it is, ``serve`` is the command that uses it
     (None where there is none to give, several lines where it needs files), ``other_policy`` the
-    command that repairs what is left, ``warned`` what the server would do otherwise, in lines."""
+    command that repairs what is left, ``warned`` what the server would do otherwise, in lines,
+    ``start`` where it would better have begun (empty: it began there)."""
 
     done: str
     serve: str | None
     other_policy: str
     warned: str = ""
+    start: str = ""
 
 
 def flags(kwargs: Mapping[str, Any]) -> str:
@@ -89,6 +91,7 @@ def _success(report: RepairReport, delivery: Delivery) -> list[str]:
     if report.tokenizer_approximate:
         lines.append("  tokens are counted by a stand-in: --tokenizer names the model's own")
     lines += _remaining(report)
+    lines += [f"  {delivery.start}"] if delivery.start else []
     lines.append(f"  {delivery.done}")
     if delivery.serve is not None:
         first, *more = delivery.serve.splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,15 +86,24 @@ def text_report(reports: Sequence[Report], style: TextStyle) -> str:
 
 def summary(reports: Iterable[Report]) -> str:
     """How many templates came to which verdict."""
-    verdicts = [report.verdict for report in reports]
-    words: tuple[tuple[Verdict, str], ...] = (
-        ("preserving", "preserving"),
-        ("breaks", "broken"),
-        ("not-evaluated", "not evaluated"),
-        ("error", "unreadable"),
+    words: dict[Verdict, str] = {
+        "preserving": "preserving",
+        "breaks": "broken",
+        "not-evaluated": "not evaluated",
+        "error": "unreadable",
+    }
+    counted = Counter(
+        under_policy(report) if report.keeps_to_its_policy else words[report.verdict]
+        for report in reports
     )
-    parts = [f"{verdicts.count(key)} {word}" for key, word in words if key in verdicts]
-    return f"{len(verdicts)} templates: {', '.join(parts)}"
+    order = ("preserving", *sorted(counted.keys() - words.values()), *list(words.values())[1:])
+    parts = [f"{counted[word]} {word}" for word in order if counted[word]]
+    return f"{counted.total()} templates: {', '.join(parts)}"
+
+
+def under_policy(report: Report) -> str:
+    """The verdict on a template that drops only what its policy leaves out."""
+    return f"preserving under {report.policy}"
 
 
 def report_lines(report: Report, style: TextStyle) -> list[str]:
@@ -151,6 +161,8 @@ def _verdict(report: Report, style: TextStyle) -> list[str]:
         return [f"{name}: {label}: {fault.code} {visible(fault.message)}{visible(hint)}"]
     if report.verdict == "preserving":
         return [f"{name}: {style.paint('preserving', 'good')}{_counted(report)}"]
+    if report.keeps_to_its_policy:
+        return [f"{name}: {style.paint(under_policy(report), 'good')}{_counted(report)}"]
     if report.verdict == "breaks":
         return [f"{name}: {style.paint('breaks', 'error')}{_counted(report)}"]
     return [f"{name}: {style.paint('not evaluated', 'warning')}{_counted(report)}"]
@@ -161,7 +173,10 @@ def _counted(report: Report) -> str:
     parts = []
     core = [run for run in report.runs if run.core and run.preserving is not None]
     broken = sum(run.preserving is False for run in core)
-    if core and report.verdict == "breaks":
+    if core and report.keeps_to_its_policy:
+        dropped = f"reasoning is dropped in {broken} of {len(core)} core runs"
+        parts.append(f"{dropped}, which it leaves as it is")
+    elif core and report.verdict == "breaks":
         parts.append(f"tokens are lost in {broken} of {len(core)} core runs")
     elif core:
         parts.append(f"{len(core)} core runs")

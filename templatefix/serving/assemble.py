@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from templatefix.findings.outcome import Report
-from templatefix.findings.repair import written_to
 from templatefix.serving import caveats
 from templatefix.serving.connectors import Connection, Storage, connection
 from templatefix.serving.plan import CONFIG_FLAG, KWARGS_FLAG, Beside, FlagValue, Serving, Warned
@@ -158,12 +157,6 @@ def _connected(plan: Serving, connected: Connection) -> Serving:
         beside=tuple(beside),
         notes=tuple(notes),
     )
-
-
-def patch_command(target: str, chat_template: str | None) -> tuple[str, ...]:
-    """The command that repairs the served template."""
-    given = () if chat_template is None else ("--chat-template", chat_template)
-    return ("templatefix", "patch", target, *given, *written_to(chat_template or target))
 
 
 def shell(words: Collection[str], environment: Mapping[str, str] | None = None) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from templatefix.errors import TargetError
+from templatefix.policy import original_of
 from templatefix.source.choice import is_model_directory, model_templates
 from templatefix.source.options import STDIN, SourceOptions, is_local
 from templatefix.source.override import overridden, override_template, override_tokenizer
@@ -129,8 +131,13 @@ def _model(folder: Folder, options: SourceOptions) -> tuple[Sequence[StoredTempl
 
 
 def _own_templates(folder: Folder, options: SourceOptions) -> Sequence[StoredTemplate]:
-    """The templates of a model, which are not read where another one is given."""
-    return [] if options.chat_template else model_templates(folder)
+    """The templates of a model. Where another one is given, they need not be readable."""
+    try:
+        return model_templates(folder)
+    except TargetError:
+        if options.chat_template:
+            return []
+        raise
 
 
 def _directory(target: str, options: SourceOptions) -> Iterator[ChatTemplate | TargetError]:
@@ -168,6 +175,7 @@ def _chosen(
     ``argument`` is what names them on a command line, where that is not the target: one of those
     that a search has found.
     """
+    own = templates
     if options.chat_template:
         templates = override_template(options.chat_template)
     if options.tokenizer:
@@ -195,9 +203,25 @@ def _chosen(
                 target if argument is None else argument,
                 replace(options, template_name=each.name or DEFAULT if several else None),
             ),
+            original=_original(each.text, own, target, options) if own is not templates else (),
         )
         for each in _named(templates, target, options.template_name)
     ]
+
+
+def _original(
+    text: str, own: Sequence[StoredTemplate], target: str, options: SourceOptions
+) -> tuple[str, ...]:
+    """The words of a command line that name the template which ``text`` was patched from, where
+    that is one of the target's own."""
+    sha256 = original_of(text)
+    if sha256 is None or target == STDIN:
+        return ()
+    for each in own:
+        if hashlib.sha256(each.text.encode("utf-8", "surrogatepass")).hexdigest() == sha256:
+            name = each.name or DEFAULT if len(own) > 1 else None
+            return _arguments(target, replace(options, chat_template=None, template_name=name))
+    return ()
 
 
 def _arguments(argument: str, options: SourceOptions) -> tuple[str, ...]:

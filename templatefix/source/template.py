@@ -33,7 +33,8 @@ class ChatTemplate:
     ``tokenizer-config``, ``chat-template-json`` or ``gguf``; ``none`` where a model has no template
     and the text is empty. ``config`` is the model's ``config.json`` and ``files`` the names of its
     files, where they are known. ``arguments`` are the words of a command line that mean this
-    template and no other, with the same tokenizer.
+    template and no other, with the same tokenizer. ``original`` are those that mean the template
+    which this one was patched from, where the target has it.
     """
 
     target: str
@@ -49,3 +50,4 @@ class ChatTemplate:
     config: Mapping[str, Any] = field(default_factory=dict)
     files: frozenset[str] = frozenset()
     arguments: tuple[str, ...] = ()
+    original: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from templatefix.report.figure.reuse import bar, figure_of
 from templatefix.report.kwargs import kwargs_text
 from templatefix.report.markup import rendered
 from templatefix.report.page.cost import CONTEXTS, TURNS
-from templatefix.report.page.view import VERDICTS, headline, target_view
+from templatefix.report.page.view import headline, target_view, told_verdict
 from templatefix.report.text import summary
 
 _PATCH = "templatefix patch"
@@ -113,7 +113,7 @@ def _model(name: str) -> str:
 
 def _row(report: Report, address: str, folder: int) -> Row:
     name = place(report)
-    sign, verdict, _ = VERDICTS[report.verdict]
+    sign, verdict, _ = told_verdict(report)
     findings = gravest_first(report.findings)
     telling = [each.code for each in findings if each.severity != "info"]
     if report.fault is not None:

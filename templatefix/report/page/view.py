@@ -21,7 +21,7 @@ from templatefix.report.page.source import SourceLine, frame
 from templatefix.report.page.tokens import Alignment, alignment
 from templatefix.report.patch_text import RUNGS
 from templatefix.report.recorded_text import recorded_lines
-from templatefix.report.text import told_circumstances, told_loss
+from templatefix.report.text import told_circumstances, told_loss, under_policy
 from templatefix.report.visible import head
 
 #: What a page of less than a megabyte holds: findings in full; those that have all the room there
@@ -29,12 +29,20 @@ from templatefix.report.visible import head
 _FINDINGS, _ROOMY = 40, 12
 _PAIRS, _TEXT, _CONVERSATION = 160, 1500, 6000
 
-VERDICTS = {
+_VERDICTS = {
     "preserving": ("✓", "preserving", "Every stream is continued by the next prompt."),
     "breaks": ("✗", "breaks", "The next prompt leaves the stream: cached tokens are lost."),
     "not-evaluated": ("?", "not evaluated", "No run came to a verdict."),
     "error": ("!", "error", "There is no verdict."),
 }
+
+
+def told_verdict(report: Report) -> tuple[str, str, str]:
+    """A sign, the verdict in words, and what it means."""
+    if report.keeps_to_its_policy:
+        says = f"Nothing is lost but reasoning, which {report.policy} leaves out of history."
+        return "✓", under_policy(report), says
+    return _VERDICTS[report.verdict]
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ class TargetView:
 def target_view(report: Report, key: str) -> TargetView:
     name = place(report)
     figure = figure_of(report, name)
-    sign, verdict, says = VERDICTS[report.verdict]
+    sign, verdict, says = told_verdict(report)
     if report.skipped is not None:
         sign, verdict, says = "–", "skipped", report.skipped
     findings = gravest_first(report.findings)
