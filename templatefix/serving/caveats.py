@@ -43,17 +43,15 @@ def of_check(report: Report, patch: tuple[str, ...]) -> Iterator[Warned]:
 def _breaks(report: Report, patch: tuple[str, ...]) -> Warned:
     broken = {run.id: run for run in report.runs if run.core and run.preserving is False}
     guilty = [each for each in report.findings if not broken.keys().isdisjoint(each.run_ids)]
-    shown = []
-    for finding in guilty[:_MOST_FINDINGS]:
-        modes = dict.fromkeys(
-            kwargs_text(broken[run].kwargs) or "the default mode"
-            for run in finding.run_ids
-            if run in broken
-        )
+    told: dict[str, dict[str, None]] = {}  # findings that read alike are one, with all their modes
+    for finding in guilty:
         place = f" at line {finding.line}" if finding.line else ""
-        shown.append(f"{finding.code} {finding.name}{place} ({', '.join(list(modes)[:2])})")
-    if len(guilty) > len(shown):
-        shown.append(f"{len(guilty) - len(shown)} more")
+        modes = told.setdefault(f"{finding.code} {finding.name}{place}", {})
+        for run in filter(broken.__contains__, finding.run_ids):
+            modes[kwargs_text(broken[run].kwargs) or "the default mode"] = None
+    shown = [f"{name} ({', '.join(list(modes)[:2])})" for name, modes in told.items()]
+    if len(shown) > _MOST_FINDINGS:
+        shown = [*shown[:_MOST_FINDINGS], f"{len(shown) - _MOST_FINDINGS} more"]
     reason = (
         f"{report.display} does not print every answer as it was generated: {'; '.join(shown)}. "
         "There the next prompt leaves the cached tokens before the answer is over, and KV that was "

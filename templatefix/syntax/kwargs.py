@@ -73,9 +73,10 @@ def _is_local(template: Template, name: str, uses: list[nodes.Name]) -> bool:
 
     ``{% if think is not defined %}{% set think = false %}`` asks first: a kwarg with a default.
     """
-    stores = [place for place in named(template, name) if place.node.ctx != "load"]
+    # A macro's parameter is no assignment: where it holds, the name is not read from outside.
+    stores = [place for place in named(template, name) if place.node.ctx == "store"]
     if not stores:
-        return name in assigned_names(template)
+        return name in assigned_names(template, parameters=False)
     asked = [use for use in uses if tests_presence(template, use)]
     if not asked:
         return True

@@ -115,13 +115,12 @@ def _named(template: Template) -> dict[str, list[Use]]:
 
 
 @lru_cache(maxsize=64)
-def assigned_names(template: Template) -> frozenset[str]:
-    """Names that the template itself gives a value somewhere."""
+def assigned_names(template: Template, *, parameters: bool = True) -> frozenset[str]:
+    """Names that the template itself gives a value somewhere, with the ``parameters`` of macros."""
+    contexts = ("store", "param") if parameters else ("store",)
     names: set[str] = set()
     for node, _, _ in template.places:
-        if isinstance(node, nodes.Macro) or (
-            isinstance(node, nodes.Name) and node.ctx in ("store", "param")
-        ):
+        if isinstance(node, nodes.Macro) or (isinstance(node, nodes.Name) and node.ctx in contexts):
             names.add(node.name)
         elif isinstance(node, nodes.Import):
             names.add(node.target)

@@ -186,6 +186,24 @@ def test_an_answer_that_is_moved_behind_what_follows_may_stay_in_its_place() -> 
     assert broken(judged(nothing, original=moves)) == ["C5"]
 
 
+#: Ends answers with a text that is no special token, and cuts off spaces before it.
+_ENDS = """\
+{%- for message in messages %}
+{%- if message.role == 'assistant' %}{{- '[A]' + CONTENT + '[/A]' }}
+{%- else %}{{- '[U]' + message.content + '[/U]' }}{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '[A]' }}{% endif %}
+"""
+
+
+def test_a_patch_that_ends_an_answer_twice_breaks_c3() -> None:
+    original = _ENDS.replace("CONTENT", "(message.content or '') | trim")
+    good = _ENDS.replace("CONTENT", "(message.content or '') | string")
+    assert broken(judged(good, "keep-reasoning", original)) == []
+    twice = good.replace("'[/A]'", "'[/A][/A]'")
+    assert broken(judged(twice, "keep-reasoning", original)) == ["C3"]
+
+
 _REFUSES = "{%- if message.role == 'narrator' %}{{- raise_exception('nobody tells') }}{% endif %}"
 
 

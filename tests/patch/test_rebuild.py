@@ -267,3 +267,28 @@ def test_what_no_test_tells_apart_is_found_among_many_modes() -> None:
         decide(alone, tests)
     told = [(outcomes, "b" if outcomes[tests[3]] else "a") for outcomes, _ in cases]
     assert decide(told, tests) == Choice(tests[3], "b", "a")
+
+
+#: Ends answers with a text that is no special token.
+MARKED = """\
+{%- for message in messages %}
+{%- if message.role == 'assistant' %}
+{{- '[A]' + message.content | replace('\\n', ' ') + '[/A]' }}
+{%- else %}
+{{- '[U]' + message.content + '[/U]' }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '[A]' }}{% endif %}
+"""
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_ends_an_answer_is_printed_once(policy: str) -> None:
+    text = rebuilt(MARKED, policy)
+    messages = [
+        {"role": "user", "content": "One"},
+        {"role": "assistant", "content": "Two\nlines"},
+        {"role": "user", "content": "Three"},
+    ]
+    shown = bench(text, policy).subject.server.prompt(messages, None, {})
+    assert shown == "[U]One[/U][A]Two\nlines[/A][U]Three[/U][A]"

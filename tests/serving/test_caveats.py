@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from templatefix.api import patch_target
 from templatefix.checking import CheckOptions, check
 from templatefix.findings.outcome import Report
@@ -64,10 +66,16 @@ def test_many_findings_are_counted() -> None:
     text = (EXAMPLE / "chat_template.jinja").read_text("utf-8")
     whole = report_of(text)
     guilty = [each for each in whole.findings if each.code.startswith("TF10")]
-    several = Report(**{**vars(whole), "findings": tuple(guilty * 6)})
-    (found,) = warned(several)
+    many = tuple(
+        replace(each, locations=tuple(replace(at, line=at.line + 10 * i) for at in each.locations))
+        for i in range(6)
+        for each in guilty
+    )
+    (found,) = warned(replace(whole, findings=many))
     assert found.reason.count("TF10") == 4
     assert " more. There the next prompt" in found.reason
+    (found,) = warned(replace(whole, findings=tuple(guilty * 6)))
+    assert found.reason.count("TF10") == len({(each.code, each.line) for each in guilty})
 
 
 def test_without_a_verdict_the_reason_is_told() -> None:

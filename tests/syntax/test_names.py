@@ -150,6 +150,14 @@ def test_a_macro_parameter_hides_the_name_outside() -> None:
     assert values(source) == {}
 
 
+def test_a_macro_parameter_does_not_hide_the_kwarg_that_is_handed_to_it() -> None:
+    source = (
+        "{% macro shown(messages, think) %}{% if think is defined and not think %}a{% endif %}"
+        "{% endmacro %}{{ shown(messages, think) }}"
+    )
+    assert [kwarg.name for kwarg in kwargs(parse(source))] == ["think"]
+
+
 def test_a_kwarg_says_whether_it_is_guarded_and_where_it_is_first_used() -> None:
     source = (
         "{{ messages }}\n  {% if think is defined and think %}a{% endif %}{% if raw %}{% endif %}"

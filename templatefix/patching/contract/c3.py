@@ -70,6 +70,11 @@ def _judge(exam: Exam, walk: Walk) -> tuple[str | None, dict[str, None]]:
             if lost is not None:
                 return f"request {number} of {walk.plan.id} lacks {lost!r} of the head", kept
             kept[PINNED] = None
+        elif frames:
+            again = _closed_again(walk.after.comparisons[number - 2], start, before.prompt, new)
+            if again:
+                words = f"prints {again!r} again after an answer that ended with it"
+                return f"request {number} of {walk.plan.id} {words}", kept
         frames.append(frame)
     return None, kept
 
@@ -105,6 +110,28 @@ def _start(walk: Walk, comparison: Comparison) -> int:
             found = after.prompt.rfind(text.strip(), 0, at)
             at = found if found >= 0 else at
     return at
+
+
+def _closed_again(comparison: Comparison, start: int, original: str, new: str) -> str:
+    """What a model wrote behind the texts of its answer, if the candidate prints it once more.
+
+    That is, if it stands after the stream, with its stop token or without, and the original has no
+    second one before what is new.
+    """
+    before = comparison.before
+    written = before.completion.written if before.completion else None
+    missing = max(0, len(before.stream) - start)
+    if written is None or missing > written.stop[1] - written.stop[0]:
+        return ""
+    texts = (written.reasoning, written.content, written.calls)
+    end = max((span[1] for span in texts if span), default=0)
+    closing = written.text[end : len(written.text) - missing]
+    if not closing.strip() or not new.startswith(closing):
+        return ""
+    replayed = comparison.after.messages[len(before.messages)]
+    if any(closing in str(replayed.get(field)) for field in ("reasoning", "content")):
+        return ""  # the parser left it in a text
+    return "" if original.removesuffix(new).endswith(closing) else closing
 
 
 def _otherwise(original: str, new: str) -> str:

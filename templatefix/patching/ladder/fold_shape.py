@@ -96,15 +96,23 @@ def _leftovers(bench: Bench, found: list[Place]) -> tuple[tuple[str, str], ...]:
 
 
 def _endings(bench: Bench, found: list[Place]) -> tuple[str, ...]:
-    """What the original prints after the content of a last answer, and of no other."""
+    """What the original prints after the content of a last answer, and of no other.
+
+    Then what the model itself writes there, where history prints that with what follows.
+    """
     speaker = Speaker(bench)
     endings: dict[str, None] = {}
+    closings: dict[str, None] = {}
     for place in found:
         last = speaker.view(place, Answer(None, CONTENT)).partition(CONTENT)[2]
         past = speaker.view(place, Answer(None, CONTENT), GREETING).partition(CONTENT)[2]
         if last and past and not past.startswith(last):
             endings[last] = None
-    return tuple(endings)
+            for answer in (Answer(None, CONTENT), Answer(REASONING, CONTENT)):
+                closing = (speaker.written(place, answer) or "").partition(CONTENT)[2]
+                if closing and past.startswith(closing):
+                    closings[closing] = None
+    return (*endings, *(closing for closing in closings if closing not in endings))
 
 
 def _moves(bench: Bench, found: list[Place]) -> str:
@@ -172,8 +180,8 @@ def _thinking(bench: Bench) -> tuple[str, str] | None:
             tags = seat.tags or default.tags
             closed = server.prompt(GREETING, None, {} if thinks else kwargs)
             if tags is not None and closed.rstrip().endswith(tags.close.strip()):
-                # A name that nobody sets leaves the kwarg at its default.
-                return setting.name, json.dumps(setting.value) if thinks else "fold_unset"
+                # What is not there leaves the kwarg at its default.
+                return setting.name, json.dumps(setting.value) if thinks else "{}.unset"
     except (Refused, Crashed, Unpresentable):
         pass
     return None

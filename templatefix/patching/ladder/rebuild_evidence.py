@@ -217,7 +217,9 @@ class _Gatherer:
                 if spelled is None:
                     return unknown
                 before, after, spelling = spelled
-        end = self._end(past, kind, stop, after, calls)
+        # What the completion has behind its texts is in ``before`` where there are no calls.
+        closed = after if kind.called else said.rpartition(_last_mark(kind))[2]
+        end = self._end(past, kind, stop, closed, calls)
         if end is None:
             return unknown
         if told is not None and not told.text.endswith(end):
@@ -255,9 +257,12 @@ class _Gatherer:
         return before, after, (middle, between)
 
     def _end(
-        self, past: _View, kind: Kind, stop: str, after: str, calls: nodes.For | None
+        self, past: _View, kind: Kind, stop: str, closed: str, calls: nodes.For | None
     ) -> str | None:
-        """What history prints after the answer: from the stop token on, whichever it is."""
+        """What history prints after the answer: from the stop token on, whichever it is.
+
+        ``closed`` is what the model itself writes behind the texts and the calls.
+        """
         if stop and stop in past.text:
             return stop + past.text.rpartition(stop)[2]
         if kind.called:
@@ -266,11 +271,16 @@ class _Gatherer:
                 return self._plain
             rest = past.trace.text[stretch[1] : past.pieces[-1].end]
         else:
-            mark = CONTENT if kind.words else REASONING
+            mark = _last_mark(kind)
             if mark not in past.text:
                 return None
             rest = past.text.partition(mark)[2]
-        return rest[len(after) :] if rest.startswith(after) else rest
+        return rest.removeprefix(closed)
+
+
+def _last_mark(kind: Kind) -> str:
+    """What an answer without calls ends with."""
+    return CONTENT if kind.words else REASONING
 
 
 def _around(field: str | None, mark: str) -> tuple[str, str]:
