@@ -138,6 +138,9 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
     over = overruns()
     if over:  # what cannot be rendered cannot be proven
         raise TargetError(template.display, words(over[0]), HINT, CODE)
+    if not bench.original.runs:
+        what = "no conversation could be evaluated, so that nothing can be said of it"
+        raise TargetError(template.display, what, "templatefix check says what stands in the way")
     attempts: list[Attempt] = []
     passed: list[PassedOver] = []
     found: tuple[Candidate, Proof | None] | None

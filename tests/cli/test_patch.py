@@ -575,6 +575,7 @@ def write(path: Path, text: str) -> str:
         ("D/absent.jinja --diff", "no such file"),
         ("D/bad.jinja --diff", "bad.jinja: line 1: "),
         ("D/hello.jinja --diff", "never reads messages"),
+        ("D/fails.jinja --diff", "no conversation could be evaluated"),
         ("D/names.json --diff", "holds several templates: default, tool_use (pick with --template"),
         ("D/names.json --diff --template-name x", "no template named 'x'"),
         ("D --diff", "holds several templates"),
@@ -604,6 +605,7 @@ def test_what_a_user_can_cause_is_one_line_and_exit_2(
     target = write(tmp_path / "t.jinja", APPENDS)
     write(tmp_path / "bad.jinja", "{{ messages")
     write(tmp_path / "hello.jinja", "hello")
+    write(tmp_path / "fails.jinja", APPENDS + "{{ 1 / 0 }}")
     named = [{"name": name, "template": APPENDS} for name in ("default", "tool_use")]
     write(tmp_path / "names.json", json.dumps({"chat_template": named}))
     write(tmp_path / "config.json", json.dumps({"chat_template": APPENDS}))
