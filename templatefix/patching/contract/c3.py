@@ -71,7 +71,7 @@ def _judge(exam: Exam, walk: Walk) -> tuple[str | None, dict[str, None]]:
                 return f"request {number} of {walk.plan.id} lacks {lost!r} of the head", kept
             kept[PINNED] = None
         elif frames:
-            again = _closed_again(walk.after.comparisons[number - 2], start, before.prompt, new)
+            again = _closed_again(walk, walk.after.comparisons[number - 2], before.prompt, new)
             if again:
                 words = f"prints {again!r} again after an answer that ended with it"
                 return f"request {number} of {walk.plan.id} {words}", kept
@@ -101,8 +101,7 @@ def _start(walk: Walk, comparison: Comparison) -> int:
     before, after = comparison.before, comparison.after
     written = before.completion.written if before.completion else None
     stop = written.stop[1] - written.stop[0] if written else 0
-    finished = walk.plan.scenario.turns[comparison.turn - 2].cut is None
-    if finished and comparison.characters >= len(before.stream) - stop:
+    if _is_finished(walk, comparison) and comparison.characters >= len(before.stream) - stop:
         return comparison.characters
     at = len(after.prompt)
     for message in reversed(_news(comparison)):
@@ -112,7 +111,7 @@ def _start(walk: Walk, comparison: Comparison) -> int:
     return at
 
 
-def _closed_again(comparison: Comparison, start: int, original: str, new: str) -> str:
+def _closed_again(walk: Walk, comparison: Comparison, original: str, new: str) -> str:
     """What a model wrote behind the texts of its answer, if the candidate prints it once more.
 
     That is, if it stands after the stream, with its stop token or without, and the original has no
@@ -120,8 +119,10 @@ def _closed_again(comparison: Comparison, start: int, original: str, new: str) -
     """
     before = comparison.before
     written = before.completion.written if before.completion else None
-    missing = max(0, len(before.stream) - start)
-    if written is None or missing > written.stop[1] - written.stop[0]:
+    if written is None or not _is_finished(walk, comparison):
+        return ""
+    missing = max(0, len(before.stream) - comparison.characters)
+    if missing > written.stop[1] - written.stop[0]:
         return ""
     texts = (written.reasoning, written.content, written.calls)
     end = max((span[1] for span in texts if span), default=0)
@@ -132,6 +133,11 @@ def _closed_again(comparison: Comparison, start: int, original: str, new: str) -
     if any(closing in str(replayed.get(field)) for field in ("reasoning", "content")):
         return ""  # the parser left it in a text
     return "" if original.removesuffix(new).endswith(closing) else closing
+
+
+def _is_finished(walk: Walk, comparison: Comparison) -> bool:
+    """Whether the answer before was not cut short."""
+    return walk.plan.scenario.turns[comparison.turn - 2].cut is None
 
 
 def _otherwise(original: str, new: str) -> str:
