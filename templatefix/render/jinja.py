@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from types import BuiltinMethodType, TracebackType
+from types import BuiltinMethodType, MethodType, TracebackType
 from typing import Any
 
 import jinja2
@@ -51,7 +51,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     Which attributes of which types a template may read is remembered, for both of Jinja's tests
     look at nothing but the type of an object and the name. Of a dictionary the item is taken at
     once where there is no attribute of that name, as Jinja does after having looked for one.
-    Methods of texts and dictionaries are called without a look at what only Python code can have.
+    What is not a method needs no look at whether it is a text's ``format``. Methods of texts and
+    dictionaries, and namespaces, are called without a look at what only Python code can have.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -72,16 +73,32 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 return obj[attribute]
             except KeyError:
                 return self.undefined(obj=obj, name=attribute)
+        try:
+            value = getattr(obj, attribute)
+        except AttributeError:
+            return super().getattr(obj, attribute)
+        if not _may_format(value) and self.is_safe_attribute(obj, attribute, value):
+            return value
         return super().getattr(obj, attribute)
 
     # Arguments go by any name, so that ours begin with underscores, as Jinja's do.
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(__obj) is BuiltinMethodType and type(__obj.__self__) in (str, dict):
-            # Python's own code, which asks for no context and has no marks that forbid a call.
+        if __obj is _GuardedNamespace or (
+            type(__obj) is BuiltinMethodType and type(__obj.__self__) in (str, dict)
+        ):
+            # Code that asks for no context and has no marks that forbid a call.
             kwargs.pop("_block_vars", None)
             kwargs.pop("_loop_vars", None)
             return __obj(*args, **kwargs)
         return super().call(__context, __obj, *args, **kwargs)
+
+
+def _may_format(value: Any) -> bool:
+    """Whether a value may be ``format`` or ``format_map`` of a text, which Jinja replaces."""
+    kind = type(value)
+    if kind is BuiltinMethodType:
+        return value.__name__ in ("format", "format_map")
+    return kind is MethodType
 
 
 class _PlainDict:
