@@ -112,7 +112,7 @@ def _is_scan(template: Template, assignment: Span) -> bool:
     """Whether an assignment stands in a loop of its own that looks for something."""
     loops = [
         place.node
-        for place in template.places
+        for place in template.placed(nodes.For)
         if isinstance(place.node, nodes.For)
         and template.span(place.node).start < assignment.start
         and assignment.end < template.span(place.node).end

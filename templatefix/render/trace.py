@@ -221,8 +221,7 @@ def _printing_loops(template: Template) -> set[int]:
     """The identities of the loops that have something to print."""
     return {
         id(loop)
-        for place in template.places
-        if isinstance(place.node, (nodes.Output, nodes.CallBlock))
+        for place in template.placed(nodes.Output, nodes.CallBlock)
         for loop in _loops_around(template, place.node)
     }
 

@@ -37,7 +37,8 @@ def unguarded_keys(template: Template) -> tuple[Missing, ...]:
     }
     tests = _Tests(template)
     found = []
-    for node, parent, field in template.places:
+    kinds = (nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Call)
+    for node, parent, field in template.placed(*kinds):
         if isinstance(node, nodes.Name) and node.name == "tools":
             if _needs_tools(template, node, parent, field) and not tests.know(node, "tools"):
                 found.append(Missing(template.span(node), "tools"))
@@ -79,7 +80,7 @@ class _Tests:
         self._template = template
         self._named: dict[int, frozenset[str]] = {}
         self._starts: dict[str, list[int]] = defaultdict(list)
-        for node, _, _ in template.places:
+        for node, _, _ in template.placed(nodes.If, nodes.CondExpr):
             if isinstance(node, (nodes.If, nodes.CondExpr)):
                 for key in self._names(node.test):
                     self._starts[key].append(template.span(node).start)

@@ -28,13 +28,13 @@ def unguarded_arguments(template: Template) -> tuple[ArgumentsUse, ...]:
     carried = Carried(template, frozenset({"arguments"}), changed=False)
     asked = [
         node
-        for node, _, _ in template.places
+        for node, _, _ in template.placed(nodes.Test)
         if isinstance(node, nodes.Test)
         and node.name in _ASKS_FOR_TYPE
         and carried.field(node.node) is not None
     ]
     found = []
-    for node, _, _ in template.places:
+    for node, _, _ in template.placed(nodes.Filter, nodes.Call, nodes.Add, nodes.Concat):
         taken_for = _taken_for(node, carried)
         if taken_for is not None and not _is_guarded(template, node, asked):
             found.append(ArgumentsUse(template.span(node), taken_for))

@@ -110,12 +110,12 @@ def find_conversation(template: Template) -> Conversation:
                 grown = True
     loops = tuple(
         place.node
-        for place in template.places
+        for place in template.placed(nodes.For)
         if isinstance(place.node, nodes.For)
         and (_holds(flow, place.node.iter, names) or _counts(flow, place.node.iter, names))
     )
     calls: dict[str, list[nodes.Call]] = {}
-    for node, _, _ in template.places:
+    for node, _, _ in template.placed(nodes.Macro, nodes.Call):
         if isinstance(node, nodes.Macro):
             calls.setdefault(node.name, [])
         elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):

@@ -181,7 +181,7 @@ class _Analysis:
         return Origin(influence, self.template.span(node), name or self.template.source(node))
 
     def _find_variables_set_in_loops(self) -> None:
-        for node, _, _ in self.template.places:
+        for node, _, _ in self.template.placed(nodes.Assign):
             if isinstance(node, nodes.Assign) and isinstance(node.target, nodes.NSRef):
                 target = self.conversation.flow.assigned(node)
                 loop = self.conversation.loop_around(node)

@@ -27,9 +27,10 @@ class Flow:
 
     def __init__(self, template: Template) -> None:
         self._template = template
+        self._known: dict[int, str] = {}
         self._macros = {
             place.node.name: place.node
-            for place in template.places
+            for place in template.placed(nodes.Macro)
             if isinstance(place.node, nodes.Macro)
         }
         self._locals = {
@@ -74,7 +75,7 @@ class Flow:
         return tuple(self._edges())
 
     def _edges(self) -> Iterator[tuple[Variable, nodes.Node]]:
-        for node, _, _ in self._template.places:
+        for node, _, _ in self._template.placed(nodes.Assign, nodes.AssignBlock, nodes.Call):
             if isinstance(node, nodes.Assign):
                 target = self.assigned(node)
                 if target is not None:
@@ -95,6 +96,12 @@ class Flow:
             yield from output.nodes
 
     def _scoped(self, node: nodes.Node, name: str) -> str:
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = self._find_scoped(node, name)
+        return known
+
+    def _find_scoped(self, node: nodes.Node, name: str) -> str:
         macro = self.macro_around(node)
         while macro is not None:
             if name in self._locals[macro]:

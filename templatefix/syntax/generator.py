@@ -47,7 +47,7 @@ class MarkingGenerator(CodeGenerator):
         self._macros: dict[int, nodes.Macro | nodes.CallBlock] = {}
         self._blocks: list[nodes.Node | None] = []
         self._loop_depth = 0
-        for node, _, _ in template.places:
+        for node, _, _ in template.placed(nodes.If, nodes.CondExpr, nodes.For):
             test = getattr(node, "test", None)
             if isinstance(node, (nodes.If, nodes.CondExpr, nodes.For)) and test is not None:
                 self._conditions.update((id(part), part) for part in conditions(template, test))

@@ -69,7 +69,7 @@ def _role_names(template: Template) -> frozenset[str]:
     """The variables that hold a message's role."""
     return frozenset(
         place.node.target.name
-        for place in template.places
+        for place in template.placed(nodes.Assign)
         if isinstance(place.node, nodes.Assign)
         and isinstance(place.node.target, nodes.Name)
         and _is_role(place.node.node, frozenset())

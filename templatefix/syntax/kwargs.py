@@ -156,7 +156,7 @@ def _variables(template: Template) -> tuple[Flow, _Edges, list[_Use]]:
     flow = flow_of(template)
     edges = [(target, list(_origins(value))) for target, value in flow.edges]
     uses = []
-    for node, parent, _ in template.places:
+    for node, parent, _ in template.placed(nodes.Assign, nodes.Name, nodes.Getattr):
         variable = flow.assigned(node) if isinstance(node, nodes.Assign) else flow.variable(node)
         if variable is not None:
             uses.append((node, parent, variable))

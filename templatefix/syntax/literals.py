@@ -13,7 +13,7 @@ _ATTRIBUTE_FILTERS = frozenset({"attr", "selectattr", "rejectattr", "map", "grou
 def literals(template: Template) -> tuple[str, ...]:
     """Every string constant and every piece of template data, in the order of the source."""
     found = []
-    for node, _, _ in template.places:
+    for node, _, _ in template.placed(nodes.TemplateData, nodes.Const):
         if isinstance(node, nodes.TemplateData):
             found.append(node.data)
         elif isinstance(node, nodes.Const) and isinstance(node.value, str):

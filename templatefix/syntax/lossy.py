@@ -35,7 +35,7 @@ def losses(template: Template) -> tuple[Loss, ...]:
     carried = Carried(template, REASONING | {"content"}, changed=True)
     printed = _printed(template, carried)
     found = []
-    for node, _, _ in template.places:
+    for node, _, _ in template.placed(nodes.Filter, nodes.Call):
         operation = _operation(node)
         if operation is None:
             continue

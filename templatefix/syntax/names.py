@@ -108,7 +108,7 @@ def named(template: Template, name: str) -> list[Use]:
 @lru_cache(maxsize=64)
 def _named(template: Template) -> dict[str, list[Use]]:
     found: dict[str, list[Use]] = {}
-    for node, parent, _ in template.places:
+    for node, parent, _ in template.placed(nodes.Name):
         if isinstance(node, nodes.Name):
             found.setdefault(node.name, []).append(Use(node, parent))
     return found
@@ -119,7 +119,8 @@ def assigned_names(template: Template, *, parameters: bool = True) -> frozenset[
     """Names that the template itself gives a value somewhere, with the ``parameters`` of macros."""
     contexts = ("store", "param") if parameters else ("store",)
     names: set[str] = set()
-    for node, _, _ in template.places:
+    kinds = (nodes.Macro, nodes.Name, nodes.Import, nodes.FromImport)
+    for node, _, _ in template.placed(*kinds):
         if isinstance(node, nodes.Macro) or (isinstance(node, nodes.Name) and node.ctx in contexts):
             names.add(node.name)
         elif isinstance(node, nodes.Import):

@@ -31,7 +31,7 @@ class Construct(NamedTuple):
 def nonportable(template: Template) -> tuple[Construct, ...]:
     """Every construct that some engine cannot do, in the order of the source."""
     found = [*_of_tokens(template), *_of_dicts(template)]
-    for node, _, _ in template.places:
+    for node, _, _ in template.placed(*_NAMED):
         named = _named(node)
         if _is_dotted_number(template, node):
             found.append(Construct("a number after a dot", template.span(node), (LLAMA_CPP,)))
@@ -48,6 +48,13 @@ def _is_dotted_number(template: Template, node: nodes.Node) -> bool:
         and isinstance(node.arg.value, int)
         and template.source(node)[-1:].isdigit()
     )
+
+
+#: The kinds of nodes that :func:`_named` knows.
+_NAMED = (
+    nodes.CallBlock, nodes.Call, nodes.Filter, nodes.Mod, nodes.FloorDiv, nodes.Getitem,
+    nodes.Break, nodes.Continue,
+)  # fmt: skip
 
 
 def _named(node: nodes.Node) -> tuple[str, tuple[str, ...]] | None:
@@ -113,7 +120,7 @@ def _is_text(node: nodes.Node) -> bool:
 
 def _of_tokens(template: Template) -> Iterator[Construct]:
     """What the tree does not keep: raw blocks, and how a character of a literal is spelt."""
-    for kind, value, span in template.tokens():
+    for kind, value, span in template.tokens("raw_begin", "string"):
         if kind == "raw_begin":
             yield Construct("{% raw %}", span, (LLAMA_CPP, JAVASCRIPT))
         elif kind == "string" and _has_unicode_escape(value):
@@ -129,7 +136,7 @@ def _of_dicts(template: Template) -> Iterator[Construct]:
     carried = Carried(template, frozenset({"arguments"}), changed=False)
     tools = {
         place.node.target.name
-        for place in template.places
+        for place in template.placed(nodes.For)
         if isinstance(place.node, nodes.For)
         and isinstance(place.node.target, nodes.Name)
         and isinstance(place.node.iter, nodes.Name)

@@ -83,11 +83,12 @@ class Template:
         start, end = self.span(node)
         return self.text[start:end]
 
-    def tokens(self) -> Iterator[tuple[str, str, Span]]:
-        """The kind, the text and the place of each token: for what the tree does not keep."""
+    def tokens(self, *kinds: str) -> Iterator[tuple[str, str, Span]]:
+        """The kind, the text and the place of tokens: for what the tree does not keep."""
         raw = self._raw
-        for (_, kind, value), start, end in zip(raw.tokens, raw.starts, raw.ends, strict=True):
-            yield kind, value, Span(start, end)
+        for index, (_, kind, value) in enumerate(raw.tokens):
+            if kind in kinds:
+                yield kind, value, Span(raw.starts[index], raw.ends[index])
 
     def position(self, offset: int) -> Position:
         """The 1-based line and column of a character."""
@@ -102,6 +103,18 @@ class Template:
         """Every node below the root, in the order of the source."""
         inner = self._inner
         return tuple(sorted(self._tree.places, key=lambda place: inner[id(place.node)][0]))
+
+    @cached_property
+    def _by_kind(self) -> dict[type[nodes.Node], list[int]]:
+        found: dict[type[nodes.Node], list[int]] = {}
+        for index, place in enumerate(self.places):
+            found.setdefault(type(place.node), []).append(index)
+        return found
+
+    def placed(self, *kinds: type[nodes.Node]) -> list[Place]:
+        """The places of the nodes of some concrete kinds, in the order of the source."""
+        indexes = [index for kind in kinds for index in self._by_kind.get(kind, ())]
+        return [self.places[index] for index in sorted(indexes)]
 
     @cached_property
     def parents(self) -> dict[int, Place]:

@@ -42,7 +42,7 @@ class Probe:
 def probes(template: Template) -> list[Probe]:
     """Unsafe constructs, in the order of the source."""
     found = []
-    for place in template.places:
+    for place in template.placed(*_PROBED):
         kind = _kind(place.node)
         if kind is not None:
             found.append(Probe(kind, template.span(place.node), _WORDS[kind]))
@@ -59,6 +59,13 @@ _WORDS = {
     "format-computed": "formats with a format string that is computed",
     "other-template": "reads another template, which no server has",
 }
+
+
+#: The kinds of nodes that :func:`_kind` looks at.
+_PROBED = (
+    nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Call, nodes.Include, nodes.Import,
+    nodes.FromImport, nodes.Extends, nodes.Name, nodes.NSRef,
+)  # fmt: skip
 
 
 def _kind(node: nodes.Node) -> str | None:

@@ -168,8 +168,8 @@ def _distance(test: nodes.Expr, role: str) -> int:
 
 def _split(template: Template, loss: _Loss) -> Iterator[Proposal]:
     """An ``elif`` becomes an ``if`` of its own: one message may have both."""
-    for kind, value, span in template.tokens():
-        if kind != "name" or value != "elif":
+    for _, value, span in template.tokens("name"):
+        if value != "elif":
             continue
         begin = template.text.rfind("{%", 0, span.start)
         opening = template.text[begin : span.start].rstrip()
