@@ -59,6 +59,19 @@ class Request:
     stream_ids: list[int]
     answer: Answer | None = None
 
+    def answered(self, answer: Answer) -> Request:
+        """The request with the answer that came of it."""
+        return Request(
+            self.messages,
+            self.kwargs,
+            self.prompt,
+            self.prompt_ids,
+            self.completion,
+            self.stream,
+            self.stream_ids,
+            answer,
+        )
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -130,7 +143,7 @@ def replay(
             break
         call_ids = author.parsers.call_ids(turn.answer.tool_calls, messages)
         replayed, answer = _replayed(plan, turn, request, author, tools, call_ids)
-        requests[-1] = replace(request, answer=answer)
+        requests[-1] = request.answered(answer)
         messages.append(replayed)
     return _outcome(plan, tuple(requests), tools, encoder, block_size)
 

@@ -17,6 +17,7 @@ _UNSAFE = (
     "\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff"
 )
 _UNSAFE_CHARACTER = re.compile(f"[{_UNSAFE}]")
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
 _SHORT = {"\n": "⏎", "\t": "\\t", "\r": "\\r"}
 
 
@@ -56,10 +57,12 @@ def cells(text: str) -> int:
     """How many terminal cells the text takes."""
     if text.isascii():
         return len(text)
-    return sum(map(_cells_of, text))
+    return len(text) + sum(_cells_of(character) - 1 for character in _NOT_ASCII.findall(text))
 
 
 def _cells_of(character: str) -> int:
+    if character.isascii():
+        return 1
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,14 @@ def find_tokenizer(folder: Folder, source: str = "") -> TokenizerRef | None:
                 "is a Git LFS pointer, not the tokenizer", "run git lfs pull"
             )
         return TokenizerRef(source or str(path), folder.path, path)
-    if any(folder.has(name) for name in SLOW_TOKENIZERS) or any(
-        name.endswith(".tiktoken") for name in folder.names
-    ):
+    if any(folder.has(name) for name in SLOW_TOKENIZERS) or _names_tiktoken(folder.names):
         return TokenizerRef(source or str(folder.path), folder.path, None)
     return None
+
+
+@lru_cache(maxsize=4)
+def _names_tiktoken(names: frozenset[str]) -> bool:
+    return any(name.endswith(".tiktoken") for name in names)
 
 
 def _is_lfs_pointer(path: Path) -> bool:
