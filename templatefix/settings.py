@@ -237,9 +237,9 @@ def _toml(file: Path) -> Mapping[str, Any]:
         return tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
-        raise TargetError(str(file), f"cannot be read: {reason}") from error
+        raise TargetError(str(file), f"cannot be read: {reason}", "check the path") from error
     except UnicodeDecodeError as error:
-        raise TargetError(str(file), "is not UTF-8") from error
+        raise TargetError(str(file), "is not UTF-8", "save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise TargetError(str(file), f"is not TOML: {error}") from error
     except RecursionError as error:

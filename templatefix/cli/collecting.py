@@ -15,7 +15,7 @@ from templatefix.cli.endings import Ending, ending, exit_code
 from templatefix.cli.errands import Errand, OptionsHash
 from templatefix.cli.lines import FileLines, Lines, StdoutLines
 from templatefix.cli.manner import Manner
-from templatefix.cli.output import write_file
+from templatefix.cli.output import tell_written, write_file
 from templatefix.cli.presenting import edition, tell_fault, write
 from templatefix.cli.resumed import ResumedLines
 from templatefix.findings.outcome import Report
@@ -127,8 +127,10 @@ class Streamed:
     def close(self) -> None:
         for report in self._faulty:
             tell_fault(report)
-        if isinstance(self._lines, ResumedLines) and not self._whole.quiet:
-            click.echo(visible(self._lines.summary), err=True)
+        if isinstance(self._lines, ResumedLines):
+            tell_written(self._lines.name, quiet=self._whole.quiet, more=self._lines.summary)
+        elif self._whole.output is not None:
+            tell_written(self._whole.output, quiet=self._whole.quiet)
 
 
 def collector(

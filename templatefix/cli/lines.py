@@ -6,6 +6,7 @@ import contextlib
 import os
 from typing import Protocol
 
+from templatefix.cli import written
 from templatefix.cli.output import write_stdout
 from templatefix.errors import TargetError
 
@@ -47,6 +48,7 @@ class FileLines(contextlib.AbstractContextManager["FileLines"]):
 
 def write_line(descriptor: int, name: str, line: bytes) -> None:
     """Write a line in one go, so that an interrupt falls before or after it."""
+    written.note(name)
     try:
         left = memoryview(line)
         while left:

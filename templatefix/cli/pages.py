@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from templatefix.cli.output import write_file, write_stdout
+from templatefix.cli.output import (
+    expect_room,
+    expect_writable,
+    tell_written,
+    write_file,
+    write_stdout,
+)
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Report
 from templatefix.policy import POLICIES
@@ -37,12 +43,21 @@ def expect_drawable(path: str) -> None:
 
 
 def expect_place(output: str) -> None:
-    """Raises TargetError where pages would overwrite what is not ours."""
-    if not _is_file(Path(output)):
-        _expect_ours(Path(output) / INDEX)
+    """Raises TargetError where pages cannot be written, or would overwrite what is not ours.
+
+    A folder of pages is made where it is missing, but none around it.
+    """
+    place = Path(output)
+    if _is_file(place):
+        expect_writable(output)
+        return
+    _expect_ours(place / INDEX)
+    expect_room(output, place if place.exists() else place.absolute().parent)
 
 
-def write_pages(reports: Sequence[Report], output: str | None, edition: Edition) -> None:
+def write_pages(
+    reports: Sequence[Report], output: str | None, edition: Edition, *, quiet: bool
+) -> None:
     """One page about all of them, or a folder of pages where ``output`` is no ``.html`` file.
 
     Raises TargetError.
@@ -55,16 +70,19 @@ def write_pages(reports: Sequence[Report], output: str | None, edition: Edition)
     place = Path(output)
     if _is_file(place):
         write_file(output, page(reports, edition))
+        tell_written(output, quiet=quiet)
         return
     _expect_ours(place / INDEX)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(exist_ok=True)
     except OSError as error:
         raise TargetError(output, f"cannot be made: {error.strerror}", "name another") from None
     files = folder(reports, edition, INDEX)
     # The index comes last: what it leads to is there then.
     for name in sorted(files, key=lambda name: name == INDEX):
         write_file(str(place / name), files[name])
+    others = len(files) - 1
+    tell_written(output, quiet=quiet, more=f": {INDEX} and {others} page{'s' * (others != 1)}")
 
 
 def _is_file(place: Path) -> bool:

@@ -15,7 +15,7 @@ from templatefix.chat.present import PRESENTATION
 from templatefix.cli import patch_target_file as target_file
 from templatefix.cli import session
 from templatefix.cli.limits import limits_of
-from templatefix.cli.output import write_file, write_stdout
+from templatefix.cli.output import expect_writable, write_file, write_stdout
 from templatefix.cli.progress import progress
 from templatefix.cli.standard_input import encoded, standard_input
 from templatefix.cli.versions import library_versions
@@ -141,9 +141,9 @@ def run(asked: Asked) -> int:
     Raises ``TargetError``; then nothing was written.
     """
     if asked.out is not None and asked.out != "-":
-        target_file.expect_writable(asked.out, force=asked.force)
+        expect_writable(asked.out, force=asked.force)
     if asked.report is not None:
-        target_file.expect_writable(asked.report, force=True)
+        expect_writable(asked.report)
     given = standard_input() if asked.target == STDIN else None
     with (
         Worker(limits_of(asked.time_limit, asked.memory_limit)) as worker,
@@ -178,7 +178,7 @@ def run(asked: Asked) -> int:
     elif asked.out == "-":
         write_stdout(target_file.for_stdout(content))
     elif asked.out is not None:
-        target_file.expect_writable(asked.out, force=asked.force)
+        expect_writable(asked.out, force=asked.force)
         write_file(asked.out, content)
     _say(asked, report, _delivery(asked, report, template, kept, written))
     return DONE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from templatefix.errors import TargetError
 from templatefix.report.visible import visible
 from templatefix.source import ChatTemplate, is_local
 from templatefix.source.choice import ADDITIONAL, TOKENIZER_CONFIG
-from templatefix.source.links import destination
 from templatefix.source.reading import Place, is_file, read_bytes
 from templatefix.source.write_back import stored_text, write_back
 
@@ -111,25 +109,6 @@ def _checked(found: Kept, place: Place) -> Kept:
     """The file, which has a template to replace. Raises ``TargetError``."""
     stored_text(found.content.encode("utf-8"), found.name, place)
     return found
-
-
-def expect_writable(path: str, *, force: bool) -> None:
-    """Raises ``TargetError`` where writing would fail, or would replace what nobody gave up."""
-    file = Path(path)
-    try:
-        if file.is_dir():
-            raise TargetError(path, "is a directory", "name a file in it")
-        if file.is_file() and not force:
-            raise TargetError(path, "exists already", "give --force to replace it")
-        if not file.exists():
-            folder = destination(file).parent
-            if not folder.is_dir():
-                raise TargetError(path, "cannot be written: no such directory", "create it first")
-            if not os.access(folder, os.W_OK | os.X_OK):
-                raise TargetError(path, "cannot be written: Permission denied", "name another file")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise TargetError(path, f"cannot be written: {reason}", "name another file") from error
 
 
 def for_stdout(text: str) -> str:

@@ -12,7 +12,7 @@ import click
 from templatefix import __version__
 from templatefix.chat.present import PRESENTATION
 from templatefix.cli.endings import ending
-from templatefix.cli.output import write_file, write_stdout
+from templatefix.cli.output import tell_written, write_file, write_stdout
 from templatefix.cli.pages import write_figure, write_pages
 from templatefix.findings.outcome import Report
 from templatefix.render import PINNED_CLOCK, JinjaRenderer
@@ -28,13 +28,15 @@ _NARROWEST, _WIDEST = 60, 100
 def write(reports: Sequence[Report], settings: Settings) -> None:
     """Write one document about all of them."""
     if settings.output_format == "html":
-        write_pages(reports, settings.output, _edition(reports))
+        write_pages(reports, settings.output, _edition(reports), quiet=settings.quiet)
     elif settings.output is None:
         write_stdout(_formatted(reports, settings))
     else:
         write_file(settings.output, _formatted(reports, settings))
+        tell_written(settings.output, quiet=settings.quiet)
     if settings.plot is not None and not any(ending(report).unusable for report in reports):
         write_figure(reports, settings.plot)
+        tell_written(settings.plot, quiet=settings.quiet)
     if settings.output_format == "text" and settings.output is None:
         return
     for report in reports:

@@ -20,6 +20,7 @@ from typing import Any
 import click
 
 from templatefix import __version__
+from templatefix.cli import written
 from templatefix.errors import TargetError
 
 #: Name -> (module and attribute, help in one line): help must not import the commands.
@@ -43,6 +44,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 class ClosedOutput(BaseException):
     """Nobody reads standard output any more."""
+
+
+class Interrupted(BaseException):
+    """Ctrl-C, where click does not see it: it would print an empty line."""
 
 
 class Terminated(BaseException):
@@ -78,6 +83,7 @@ class Program(LazyGroup):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
+        written.forget()
         try:
             with _sigterm_raises():
                 code = super().main(
@@ -85,6 +91,7 @@ class Program(LazyGroup):
                 )
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx is not None else "templatefix"
+            error = _without_hidden(error)
             _complain(f"{error.format_message()} (see {command} --help)")
             code = error.exit_code
         except click.ClickException as error:
@@ -94,7 +101,8 @@ class Program(LazyGroup):
             _complain(str(error))
             # A template that takes more than it may is a finding, wherever it is met.
             code = 1 if error.code == "TF601" else 2
-        except (click.Abort, KeyboardInterrupt):
+        except (click.Abort, KeyboardInterrupt, Interrupted):
+            _tell_interrupted()
             code = 130
         except Terminated:
             code = 143
@@ -108,11 +116,11 @@ class Program(LazyGroup):
     # click ends a broken pipe with exit code 1 in its main(): it must not see one.
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with _closed_output():
+        with _unseen():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _closed_output():
+        with _unseen():
             return super().invoke(ctx)
 
 
@@ -132,9 +140,11 @@ def templatefix(ctx: click.Context) -> None:
 
 
 @contextlib.contextmanager
-def _closed_output() -> Iterator[None]:
+def _unseen() -> Iterator[None]:
     try:
         yield
+    except KeyboardInterrupt:
+        raise Interrupted from None
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise ClosedOutput from None
@@ -167,6 +177,24 @@ def _complain(message: str) -> None:
     from templatefix.report.visible import visible
 
     click.echo(f"templatefix: {visible(message)}", err=True)
+
+
+def _without_hidden(error: click.UsageError) -> click.UsageError:
+    """An unknown option is told which are like it, but none that is hidden."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error
+    options = [each for each in error.ctx.command.params if isinstance(each, click.Option)]
+    hidden = {name for each in options if each.hidden for name in each.opts}
+    likely = [name for name in error.possibilities or () if name not in hidden]
+    return click.NoSuchOption(error.option_name, possibilities=likely, ctx=error.ctx)
+
+
+def _tell_interrupted() -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        click.echo(err=True)  # after the ^C that the terminal shows
+    places = written.places()
+    so_far = f"written so far: {', '.join(places)}" if places else "nothing was written"
+    _complain(f"interrupted: {so_far}")
 
 
 def abandon_stdout() -> None:

@@ -9,9 +9,13 @@ from templatefix.cli.limits import limit_options, limits_of, network_option
 FORMATS = ("text", "json", "markdown")
 
 
-@click.group()
-def ready() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def ready(ctx: click.Context) -> None:
     """Repaired templates to pass to vllm serve --chat-template, each with what was measured."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(2)
 
 
 @ready.command("list")
@@ -42,7 +46,10 @@ def show(name: str) -> None:
 @ready.command()
 @click.argument("name")
 def path(name: str) -> None:
-    """Print the path of one, for --chat-template "$(templatefix ready path NAME)"."""
+    """Print the path of one.
+
+    It is what vllm serve takes: --chat-template "$(templatefix ready path NAME)".
+    """
     from templatefix.cli.output import write_stdout
     from templatefix.ready.shelf import take
 
@@ -67,9 +74,10 @@ def for_(
     time_limit: float | None,
     memory_limit: int | None,
 ) -> None:
-    """Find the one that serves a model: by its id, else by what its template renders.
+    """Find the one that serves a model.
 
-    Prints the path of each that fits; exit code 1 where none does.
+    It is found by the model's id, else by what the model's template renders. Prints the path of
+    each that fits; exit code 1 where none does.
     """
     from templatefix.cli import ready_session
     from templatefix.source import SourceOptions
@@ -112,7 +120,10 @@ def record(
     time_limit: float | None,
     memory_limit: int | None,
 ) -> None:
-    """Measure one against the published templates, and write its record beside it."""
+    """Measure one, and write its record.
+
+    It is measured against the published templates; the record is written beside it.
+    """
     from templatefix.cli import ready_session
     from templatefix.source import SourceOptions
 

@@ -48,7 +48,7 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
     """The file while it is gone on with. Raises ``TargetError`` for one that is something else."""
 
     def __init__(self, name: str, targets: Iterable[str]) -> None:
-        self._name = name
+        self.name = name
         self._targets = frozenset(targets)
         self._lines: dict[_Key, _Line] = {}
         self._contents: dict[tuple[str, str, str | None], list[Content]] = defaultdict(list)
@@ -82,9 +82,10 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
 
     @property
     def summary(self) -> str:
-        """How many lines this run has, and how many of them were there."""
-        known = len(self._order) - self._added
-        return f"{self._name}: {len(self._order)} templates, {known} of them known before"
+        """How many lines this run has, and how many of them were there, after the file's name."""
+        lines, known = len(self._order), len(self._order) - self._added
+        reports = "the report of 1 template" if lines == 1 else f"the reports of {lines} templates"
+        return f": {reports}, {known} of them known before"
 
     def known(self, target: str, options: str, part: str | None) -> tuple[Content, ...]:
         """The contents that need not be checked again, of a target or a part of it."""
@@ -98,7 +99,7 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
 
     def add(self, line: bytes) -> None:
         self._file.seek(self._end)
-        write_line(self._file.fileno(), self._name, line)
+        write_line(self._file.fileno(), self.name, line)
         self._order.append(_Line(self._end, len(line), "", Ending()))
         self._end += len(line)
         self._added += 1
@@ -111,7 +112,7 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 hint = "wait for it, or name another file"
-                raise TargetError(self._name, "another run is at work on it", hint) from None
+                raise TargetError(self.name, "another run is at work on it", hint) from None
             except OSError:
                 return  # not every file system has locks
 
@@ -156,7 +157,7 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
         else:
             if at == self._end:
                 return
-        file = followed(self._name)
+        file = followed(self.name)
         descriptor, name = tempfile.mkstemp(prefix=f".{file.name[:40]}.", dir=file.parent)
         try:
             with os.fdopen(descriptor, "wb") as ordered:
@@ -173,7 +174,7 @@ class ResumedLines(contextlib.AbstractContextManager["ResumedLines"]):
             raise
 
     def _unusable(self, message: str) -> TargetError:
-        return TargetError(self._name, message, "name a file of check --output-format jsonl")
+        return TargetError(self.name, message, "name a file of check --output-format jsonl")
 
 
 def _copy(source: IO[bytes], target: IO[bytes], lines: Iterable[_Line]) -> None:

@@ -14,6 +14,7 @@ from templatefix.baseline import read_baseline
 from templatefix.cli.collecting import Collector, collector, end, on_the_terminal
 from templatefix.cli.errands import Errand, Planned, errands, without_verdict
 from templatefix.cli.manner import Manner
+from templatefix.cli.output import expect_writable
 from templatefix.cli.pages import expect_place
 from templatefix.cli.units import Emptiness, crew_size
 from templatefix.cli.watch import watch
@@ -93,6 +94,11 @@ def run(planned: Sequence[Planned], manner: Manner) -> int:
         api.Recording(str(name)).expect_readable()
     if whole.output_format == "html" and whole.output is not None:
         expect_place(whole.output)
+    elif whole.output is not None:
+        expect_writable(whole.output)
+    for beside in (whole.plot, manner.write_baseline):
+        if beside is not None:
+            expect_writable(str(beside))
     streamed = whole.output_format == "jsonl"
     todo = list(errands(planned, manner, conversations, hashed=streamed))
     with ExitStack() as stack:

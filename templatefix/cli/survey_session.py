@@ -11,9 +11,8 @@ from pathlib import Path
 
 from templatefix import __version__
 from templatefix.chat.present import PRESENTATION
-from templatefix.cli import patch_target_file as target_file
 from templatefix.cli.limits import limits_of
-from templatefix.cli.output import write_file, write_stdout
+from templatefix.cli.output import expect_writable, write_file, write_stdout
 from templatefix.cli.units import Emptiness, Unit, crew_size, units
 from templatefix.cli.versions import library_versions
 from templatefix.cli.watch import watch
@@ -65,7 +64,7 @@ def run(asked: Asked) -> int:
     Raises ``TargetError`` where an option names a file that cannot be used.
     """
     if asked.report is not None:
-        target_file.expect_writable(asked.report, force=True)
+        expect_writable(asked.report)
     named = _tokenizers(asked.tokenizers) if asked.tokenizers is not None else {}
     options = PatchOptions(
         policy=asked.policy,

@@ -51,6 +51,7 @@ def catalogue(rules: Sequence[RuleText], output_format: str) -> str:
             max(_WIDTH, len(indent) + 40),
             initial_indent=first,
             subsequent_indent=indent,
+            break_on_hyphens=False,
         )
     return "".join(line + "\n" for line in lines)
 
@@ -67,7 +68,7 @@ def explanation(rule: RuleText) -> str:
 
 def _paragraphs(text: str) -> list[str]:
     return [
-        textwrap.fill(" ".join(paragraph.split()), _WIDTH)
+        textwrap.fill(" ".join(paragraph.split()), _WIDTH, break_on_hyphens=False)
         for paragraph in text.split("\n\n")
         if paragraph.strip()
     ]

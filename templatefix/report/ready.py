@@ -43,7 +43,10 @@ def listing(entries: Sequence[Entry], output_format: str) -> str:
     for name, header, _ in entries:
         served = ", ".join(header.serves)
         lines += textwrap.wrap(
-            f"{name:<{width}}  {served}", _WIDTH, subsequent_indent=" " * (width + 2)
+            f"{name:<{width}}  {served}",
+            _WIDTH,
+            subsequent_indent=" " * (width + 2),
+            break_on_hyphens=False,
         )
     return "".join(f"{visible(line)}\n" for line in lines)
 
@@ -116,7 +119,11 @@ def shown(name: str, path: str, header: Header, record: Record | None) -> str:
 
 def _wrapped(text: str, mark: str = "") -> list[str]:
     return textwrap.wrap(
-        text, _WIDTH, initial_indent=f"  {mark}", subsequent_indent="  " + " " * len(mark)
+        text,
+        _WIDTH,
+        initial_indent=f"  {mark}",
+        subsequent_indent="  " + " " * len(mark),
+        break_on_hyphens=False,
     )
 
 

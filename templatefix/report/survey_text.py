@@ -39,9 +39,13 @@ def summary(surveyed: Sequence[Surveyed], policy: str) -> str:
     """The counts: what breaks, what each rung repairs, and which clauses stand against the rest."""
     counts = tally(surveyed)
     repaired, left = counts.outcomes["repaired"], counts.outcomes["not-repaired"]
+    preserving = counts.outcomes["preserves"]
     lines = [
-        f"{counts.templates} templates under {policy}: {counts.outcomes['preserves']} preserve, "
-        f"{counts.breaking} break; {repaired} of these are repaired, {left} are not"
+        f"{_count(counts.templates, 'template', 'templates')} under {policy}: "
+        f"{_count(preserving, 'preserves', 'preserve')}, "
+        f"{_count(counts.breaking, 'breaks', 'break')}; "
+        f"{_count(repaired, 'of these is', 'of these are')} repaired, "
+        f"{_count(left, 'is not', 'are not')}"
     ]
     lines += [
         f"  rung {rung} ({_RUNGS.get(rung, 'another change')}): {count}"
@@ -57,6 +61,10 @@ def summary(surveyed: Sequence[Surveyed], policy: str) -> str:
     if excluded:
         lines.append(f"  {len(excluded)} still drop what {policy} leaves as it is")
     return "".join(f"{visible(each)}\n" for each in lines)
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
 
 
 def _short(words: str) -> str:

@@ -9,7 +9,6 @@ from templatefix.errors import TargetError
 from templatefix.source.deadline import Late
 from templatefix.source.hub_answers import Refused
 
-_DEFAULT_ENDPOINT = "https://huggingface.co"
 _OUTAGE_HINT = "try again later, or use --offline with a cached copy"
 _NETWORK_HINT = "check the network, the proxy and HF_ENDPOINT, or use --offline with a cached copy"
 _ENDPOINT_HINT = "check HF_ENDPOINT and the proxy: something else than a hub may answer there"
@@ -17,12 +16,16 @@ _PROXY_HINT = "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 _TOKEN_HINT = "accept its terms on the hub and set HF_TOKEN to a token that may read it"
 
 
+_NO_FILE = "no such file or directory"
 _NOT_CACHED = {"OfflineModeIsEnabled", "LocalEntryNotFoundError"}
 
 
 def explain(error: BaseException, target: str, revision: str | None) -> TargetError:
     """The ``TargetError`` for anything that the hub client raised."""
     message, hint = _explain(error, revision)
+    if "/" not in target and not message.startswith(_NO_FILE):
+        # It was looked for as a file first, and most likely meant as one.
+        message = f"{_NO_FILE}, and as a hub id: {message}"
     return TargetError(target, _without_token(message), hint)
 
 
@@ -68,7 +71,7 @@ def _explain(error: BaseException, revision: str | None) -> tuple[str, str]:
         return f"refused an answer from {endpoint}: {refusal}", _ENDPOINT_HINT
     if "HFValidationError" in names:
         return (
-            "no such file or directory, and not a hub id either",
+            f"{_NO_FILE}, and not a hub id either",
             "name a path, or a hub id such as org/name",
         )
     if "GatedRepoError" in names:
@@ -122,7 +125,11 @@ def _explain(error: BaseException, revision: str | None) -> tuple[str, str]:
 
 
 def _endpoint() -> str:
-    return (os.environ.get("HF_ENDPOINT") or _DEFAULT_ENDPOINT).rstrip("/")
+    try:
+        from huggingface_hub.constants import ENDPOINT
+    except (ImportError, ValueError):  # a variable that it cannot read is why it failed
+        ENDPOINT = "the hub"
+    return (os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

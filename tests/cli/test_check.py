@@ -52,8 +52,10 @@ def test_a_report_in_a_file_is_the_report_on_stdout(
     file = tmp_path / "report"
     printed = program("check", "x", "--output-format", output_format)
     written = program("check", "x", "--output-format", output_format, "--output", str(file))
-    assert written.stdout == ""
+    assert (written.stdout, written.stderr) == ("", f"wrote {file}\n")
     assert file.read_text("utf-8") == printed.stdout != ""
+    again = ("--output-format", output_format, "--output", str(file))
+    assert program("check", "x", "--quiet", *again).stderr == ""
     assert printed.exit_code == written.exit_code == 1
 
 

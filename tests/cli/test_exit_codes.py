@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
+from templatefix.cli.program import templatefix
 from templatefix.findings.finding import Finding, Severity
 from templatefix.findings.outcome import Report
 from tests.cli.stub import Stub
@@ -104,7 +106,7 @@ def test_an_unusable_target_is_said_once_in_text(stub: Stub) -> None:
         (["check", "clean", "--select", ","], "codes"),
         (["check", "-", "--conversation", "-"], "standard input"),
         (["check", "clean", "--config", "x", "--isolated"], "exclude"),
-        (["check", "clean", "--config", "nowhere.toml"], "nowhere.toml: cannot be read"),
+        (["check", "clean", "--config", "nowhere.toml"], "no such file (check the path)"),
         (["check", "clean", "--baseline", "nowhere.json"], "nowhere.json: cannot be read"),
         (["check", "clean", "--conversation", "nowhere.json"], "nowhere.json: cannot be read"),
         (["check", "clean", "--output", "no/such/folder/x"], "cannot be written"),
@@ -119,6 +121,23 @@ def test_a_usage_error_is_one_line_and_exit_2(stub: Stub, args: list[str], words
     assert ended.stderr.count("\n") == 1
     assert words in ended.stderr
     assert "\x1b" not in ended.stderr
+
+
+@pytest.mark.parametrize("words", ["--foo", "--hoo", "--hook-"])
+def test_no_hidden_option_is_proposed(stub: Stub, words: str) -> None:
+    ended = stub(OUTCOMES)("check", "clean", words)
+    assert ended.exit_code == 2
+    assert "--hook'" not in ended.stderr
+    assert "'--quiet'" in stub(OUTCOMES)("check", "clean", "--quiett").stderr
+
+
+@pytest.mark.parametrize("words", [[], ["ready"]])
+def test_a_group_alone_prints_its_help(words: list[str]) -> None:
+    ended = CliRunner().invoke(templatefix, words)
+    assert (ended.exit_code, ended.stderr) == (2, "")
+    assert ended.stdout == CliRunner().invoke(templatefix, [*words, "--help"]).stdout
+    assert "Commands:\n" in ended.stdout
+    assert "..." not in ended.stdout.replace("[ARGS]...", "")
 
 
 def test_help_and_version() -> None:

@@ -25,11 +25,58 @@ def test_several_targets_make_one_file_or_a_folder(stub: Stub, tmp_path: Path) -
     told = ("check", "a.jinja", "b.jinja", "--output-format", "html", *NEVER, "--output")
     assert program(*told, str(tmp_path / "all.html")).exit_code == 0
     assert Markup((tmp_path / "all.html").read_text("utf-8")).count("h1") == 3
-    assert program(*told, str(tmp_path / "new" / "site")).exit_code == 0
-    names = sorted(path.name for path in (tmp_path / "new" / "site").iterdir())
+    ended = program(*told, str(tmp_path / "site"))
+    assert ended.exit_code == 0
+    assert ended.stderr == f"wrote {tmp_path / 'site'}: index.html and 2 pages\n"
+    names = sorted(path.name for path in (tmp_path / "site").iterdir())
     assert len(names) == 3
     assert "index.html" in names
-    assert program(*told, str(tmp_path / "new" / "site")).exit_code == 0
+    assert program(*told, str(tmp_path / "site")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("output_format", "name"),
+    [
+        ("html", "site"),
+        ("html", "page.html"),
+        ("json", "report.json"),
+        ("jsonl", "lines.jsonl"),
+        ("text", "report"),
+    ],
+)
+def test_no_folder_is_made_but_that_of_the_pages(
+    stub: Stub, tmp_path: Path, output_format: str, name: str
+) -> None:
+    program = stub({"a.jinja": full()})
+    output = tmp_path / "new" / name
+    told = ("check", "a.jinja", "--output-format", output_format, *NEVER, "--output", str(output))
+    ended = program(*told)
+    assert ended.exit_code == 2
+    assert f"{output}: cannot be written: no such directory (create it first)" in ended.stderr
+    assert not program.calls
+    assert not output.parent.exists()
+    output.parent.mkdir()
+    assert program(*told).exit_code == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--output-format", "html", "--output", "/proc/site"),
+        ("--output-format", "sarif", "--output", "/proc/report.sarif"),
+        ("--plot", "/proc/figure.svg"),
+        ("--write-baseline", "/proc/baseline.json"),
+    ],
+)
+def test_a_place_that_takes_no_file_is_refused_before_the_work(
+    stub: Stub, options: tuple[str, ...]
+) -> None:
+    program = stub({"a.jinja": full()})
+    ended = program("check", "a.jinja", *NEVER, *options)
+    assert ended.exit_code == 2
+    assert f"{options[-1]}: cannot be written: " in ended.stderr
+    assert not program.calls
 
 
 def test_the_index_of_another_site_is_not_overwritten(stub: Stub, tmp_path: Path) -> None:
@@ -69,6 +116,7 @@ def test_a_figure_is_drawn_beside_the_report(stub: Stub, tmp_path: Path) -> None
     ended = program("check", "models/a.jinja", *NEVER, "--plot", str(figure))
     assert ended.exit_code == 0, ended.output
     assert "TF102" in ended.stdout
+    assert ended.stderr == f"wrote {figure}\n"
     assert "models/a.jinja</title>" in figure.read_text("utf-8")
     assert program.calls[0].options.repair_under == ("lossless", "keep-reasoning")
 

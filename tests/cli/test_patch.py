@@ -629,6 +629,18 @@ def test_what_a_user_can_cause_is_one_line_and_exit_2(
     assert sorted(os.listdir(tmp_path)) == there
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+def test_a_place_that_takes_no_file_is_refused_before_the_work(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Worker, "patch", lambda *_: pytest.fail("the work was begun"))
+    for option in ("--out", "--report"):
+        given = ("--diff",) if option == "--report" else ()
+        ended = patch(str(file), *given, option, "/proc/fixed.jinja")
+        assert ended.exit_code == 2
+        assert "/proc/fixed.jinja: cannot be written: " in ended.stderr
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("place", ["repair", "write"])
 def test_a_signal_leaves_no_partial_file(number: int, code: int, place: str, file: Path) -> None:
@@ -664,7 +676,8 @@ def test_a_signal_leaves_no_partial_file(number: int, code: int, place: str, fil
     process.send_signal(number)
     printed, complaint = process.communicate(timeout=20)
     assert process.returncode == code
-    assert (printed, complaint.strip()) == (b"", b"")
+    said = b"templatefix: interrupted: nothing was written\n" if code == 130 else b""
+    assert (printed, complaint) == (b"", said)
     assert os.listdir(file.parent) == [file.name]
 
 

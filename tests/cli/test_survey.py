@@ -46,7 +46,7 @@ def test_each_template_that_breaks_has_a_line_and_all_are_counted(folder: Path) 
     assert lines[0].startswith(f"{folder}/a-block.jinja: repaired by rung ")
     assert lines[1].startswith(f"{folder}/b-kwarg.jinja: repaired by rung 1, ")
     assert lines[2] == (
-        "4 templates under keep-reasoning: 1 preserve, 2 break; 2 of these are repaired, 0 are not"
+        "4 templates under keep-reasoning: 1 preserves, 2 break; 2 of these are repaired, 0 are not"
     )
     assert "  rung 1 (the default of a kwarg): 1" in lines
     assert lines[-1] == "  0 unusable, 1 no chat templates"
@@ -70,7 +70,7 @@ def test_a_template_that_is_not_repaired_has_its_reason_and_fails_the_survey(
     reason = "C2: rung 5: it goes wrong" if clause else "no rung has a candidate for what breaks"
     assert ended.stdout.splitlines() == [
         f"{file}: not repaired, 7 broken: {reason}",
-        "1 templates under keep-reasoning: 0 preserve, 1 break; 0 of these are repaired, 1 are not",
+        "1 template under keep-reasoning: 0 preserve, 1 breaks; 0 of these are repaired, 1 is not",
         "  not repaired, by the clause that the last candidate broke: "
         f"{clause or 'no candidate'} 1",
     ]

@@ -189,7 +189,7 @@ def test_lines_are_gone_on_with(tmp_path: Path) -> None:
     written = lines.read_bytes()
     arguments[1:3] = arguments[2:0:-1]
     ended = _run(*arguments, "--resume", str(lines))
-    assert b"2 templates, 2 of them known before" in ended.stderr
+    assert b"the reports of 2 templates, 2 of them known before" in ended.stderr
     assert sorted(lines.read_bytes().splitlines()) == sorted(written.splitlines())
     assert lines.read_bytes() != written
 

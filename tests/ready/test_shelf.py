@@ -10,9 +10,11 @@ from click.testing import CliRunner
 
 from templatefix.cli.program import templatefix
 from templatefix.errors import TargetError
+from templatefix.findings.ready import Header
 from templatefix.ready import shelf
 from templatefix.ready.fit import fitting, serving
 from templatefix.ready.header import header_of
+from templatefix.report.ready import listing, shown
 from tests.subjects import APPENDS, branches, template
 
 HEADER = """\
@@ -80,6 +82,13 @@ def test_list_show_and_path_find_what_is_on_the_shelf(folder: Path) -> None:
     assert "not measured yet" in shown
     (entry,) = json.loads(run("list", "--output-format", "json")[1])
     assert (entry["name"], entry["record"]) == ("one", None)
+
+
+def test_ids_are_not_broken_at_their_hyphens() -> None:
+    served = tuple(f"some-organisation/a-model-with-a-long-name-{number}" for number in range(9))
+    header = Header(served, (), (), "lossless", None, None, (), ("all",), (), ())
+    for text in (listing([("one", header, None)], "text"), shown("one", "p", header, None)):
+        assert all(each in text for each in served)
 
 
 def test_a_name_that_is_nearly_right_is_suggested(folder: Path) -> None:

@@ -239,6 +239,13 @@ def test_no_network_is_one_clear_line(tmp_path: Path) -> None:
         assert outcome.printed == ""
 
 
+def test_a_bare_name_was_looked_for_as_a_file_first(tmp_path: Path) -> None:
+    environment = {"HF_ENDPOINT": "http://127.0.0.1:9"}
+    (error,) = load_in_process("Qwen3-8B", tmp_path, environment, time_limit=5.0).errors
+    told = "no such file or directory, and as a hub id: cannot reach http://127.0.0.1:9"
+    assert error["message"].startswith(told)
+
+
 def test_a_token_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     rejected = ValueError(f"Illegal header value b'Bearer {TOKEN}'")
