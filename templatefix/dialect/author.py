@@ -242,9 +242,14 @@ class Author:
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer, seat: _Seat
     ) -> _Learned:
         found = self._learn_whole(messages, tools, kwargs, shape, seat)
-        if shape.content and shape.tool_calls and found.source in ("dialect", "unknown"):
-            return self._composed(messages, tools, kwargs, shape, seat) or found
-        return found
+        if not (shape.content and shape.tool_calls and found.source in ("dialect", "unknown")):
+            return found
+        if found.source == "dialect" and shape.reasoning:
+            silent = replace(shape, reasoning=None)
+            known = self._learn_whole(messages, tools, kwargs, silent, seat).source
+            if known in ("training-view", "markers"):
+                return found  # nothing but the reasoning is the dialect's
+        return self._composed(messages, tools, kwargs, shape, seat) or found
 
     def _composed(
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer, seat: _Seat

@@ -400,6 +400,22 @@ def test_calls_after_reasoning_of_a_dialect_are_spelled_as_the_template_spells_t
     assert '"arguments": {"x": "a", "y": "b"}' in _text(known)
 
 
+#: Never prints reasoning, and a newline between content and calls.
+_PARTS = (
+    "{{- '<|im_start|>assistant\\n' + (message.content or '').split('</think>')[-1] }}"
+    "{%- for call in message.tool_calls or [] %}{{- '\\n' if message.content else '' }}"
+    '{{- \'<tool_call>\\n{"name": "\' + call.function.name + \'", "arguments": \' }}'
+    "{{- call.function.arguments | tojson + '}\\n</tool_call>' }}{%- endfor %}"
+    "{{- '<|im_end|>\\n' }}"
+)
+
+
+def test_content_and_calls_after_reasoning_of_a_dialect_stay_as_the_template_prints_them() -> None:
+    known = _completion(branches(_PARTS), Answer("r", "c", (CALL,)), tools=TOOLS)
+    assert known.source == "dialect"
+    assert "c\n<tool_call>" in _text(known)
+
+
 def test_a_space_that_the_format_puts_before_an_answer_comes_back_with_it() -> None:
     """vLLM 0.32 decodes a completion as what follows the prompt, and keeps its first space."""
     spaced = "{{- '<|im_start|>assistant\\n' + %s + '<|im_end|>\\n' }}"
