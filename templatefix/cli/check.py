@@ -62,7 +62,7 @@ def _json_object(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--recorded", metavar="FILE", help="Replay recorded requests (JSON lines, or -).")
 @click.option("--recover/--no-recover", help="Show a patch, too: recorded, html, plot (yes).")
 @click.option("--kwargs", metavar="JSON", callback=_json_object, help="Fix chat template kwargs.")
-@click.option("--policy", type=click.Choice(POLICIES), help="What a patch may keep.")
+@click.option("--policy", type=click.Choice(POLICIES), help="What may be lost (keep-reasoning).")
 @click.option("--block-size", type=click.IntRange(1), metavar="N", help="Tokens in a cache block.")
 @click.option("--reasoning-parser", metavar="N", help="vLLM's --reasoning-parser.")
 @click.option("--tool-call-parser", metavar="N", help="vLLM's --tool-call-parser.")
@@ -101,6 +101,10 @@ def check(ctx: click.Context, /, targets: tuple[str, ...], **options: Any) -> No
     A target is a hub id, a model directory, a template file (.jinja, .j2), tokenizer_config.json,
     chat_template.json, a GGUF file, or - for a template on standard input. With --server, it is
     also a model without a template: the one that is served.
+
+    Under keep-reasoning dropped reasoning is an error, under lossless it is information. The
+    header of a patched file names its policy; check takes keep-reasoning for all others, while
+    patch works under lossless unless it is told otherwise.
     """
     from templatefix.cli import session
     from templatefix.cli.pages import expect_drawable

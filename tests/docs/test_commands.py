@@ -122,6 +122,17 @@ def _print(command: str, folder: Path, printed: dict[str, str]) -> str:
 
 
 @pytest.mark.corpus
+def test_the_directory_that_the_pages_check_is_made_without_a_hub(
+    qwen3: Path, printed: dict[str, str], tmp_path: Path
+) -> None:
+    (words,) = (each.words for each in COMMANDS if each.words.endswith("tiny_server.py Qwen3-8B"))
+    _, program, name = words.split()
+    subprocess.run([sys.executable, ROOT / program, name], cwd=tmp_path, check=True)
+    check = "templatefix check --quiet Qwen3-8B"
+    assert _print(check, tmp_path, {}) == _print(check, qwen3, printed) != ""
+
+
+@pytest.mark.corpus
 def test_the_figure_shows_what_check_and_patch_say(qwen3: Path, printed: dict[str, str]) -> None:
     """Its description has the figures; ``templatefix check Qwen3-8B --plot`` draws it."""
     drawn = (ROOT / "docs" / "assets" / "reuse.svg").read_text("utf-8")
