@@ -113,7 +113,7 @@ def verify(ctx: click.Context, /, url: str, **options: Any) -> None:
     server shows nothing to compare. With --template, prompts are judged under the candidate.
     """
     from templatefix import __version__
-    from templatefix.cli.output import write_file, write_stdout
+    from templatefix.cli.output import expect_writable, tell_written, write_file, write_stdout
     from templatefix.cli.progress import progress
     from templatefix.cli.session import read_conversation_file
     from templatefix.report.verify_json import verify_json
@@ -124,6 +124,8 @@ def verify(ctx: click.Context, /, url: str, **options: Any) -> None:
     if options["ca"] and options["insecure"]:
         raise click.UsageError("--ca and --insecure exclude each other")
     limits = limits_of(options["time_limit"], options["memory_limit"])
+    if options["output"] is not None:
+        expect_writable(options["output"])
     named = options["conversation"]
     client = options["client"]
     asked = VerifyOptions(
@@ -165,6 +167,7 @@ def verify(ctx: click.Context, /, url: str, **options: Any) -> None:
             write_stdout(text)
         else:
             write_file(options["output"], text)
+            tell_written(options["output"], quiet=options["quiet"])
     told = for_people and begun and options["output"] is None
     if verification.fault is not None and not told:
         from templatefix.report.visible import visible

@@ -86,4 +86,4 @@ class Report:
     def keeps_to_its_policy(self) -> bool:
         """Whether it breaks by nothing but what its policy leaves out of history."""
         broken = [run for run in self.runs if run.core and run.preserving is False]
-        return self.verdict == "breaks" and all(run.left_out for run in broken)
+        return bool(broken) and all(run.left_out for run in broken)

@@ -104,6 +104,15 @@ def test_hidden_findings_are_counted() -> None:
     assert "1 hidden by comments or the baseline" in printed(report(findings=(), hidden=hidden))
 
 
+def test_a_break_is_excused_by_core_runs_that_only_drop_reasoning() -> None:
+    dropped = run(left_out=True)
+    under = {"policy": "lossless", "findings": ()}
+    excused = "models/small.jinja: preserving under lossless (reasoning is dropped in 1 of 1 core "
+    assert printed(report(runs=(dropped,), **under)).startswith(excused)
+    for runs in ((dropped, run("r2")), (run(), run("r2", core=False, left_out=True)), ()):
+        assert printed(report(runs=runs, **under)).startswith("models/small.jinja: breaks")
+
+
 def test_several_targets_are_summed_up() -> None:
     text = printed(clean(), report(), unreadable())
     assert text.endswith("\n3 templates: 1 preserving, 1 broken, 1 unreadable\n")

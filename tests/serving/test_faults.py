@@ -142,8 +142,22 @@ def test_a_fault_that_no_report_shows_is_told_on_stderr(
     with serving(Manners(fault="crashes", at=3)) as loopback:
         ended = run(capsys, loopback.url, *arguments)
     assert ended.code == 2
-    assert len(ended.err.splitlines()) == 1
-    assert "turn 3: answered 500" in ended.err
+    *wrote, told = ended.err.splitlines()
+    assert wrote == ([f"wrote {arguments[1]}"] if "--output" in arguments else [])
+    assert "turn 3: answered 500" in told
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_a_request(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    output = str(tmp_path / "no" / "report")
+    with serving(Manners()) as loopback:
+        words = ["verify", loopback.url, "--model", "tiny", "--output", output]
+        with pytest.raises(SystemExit) as ended:
+            templatefix.main(words)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"templatefix: {output}: cannot be written: no such")
+    assert not loopback.requests
 
 
 def test_a_field_that_a_server_does_not_know_can_be_left_out(
