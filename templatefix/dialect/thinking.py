@@ -44,7 +44,8 @@ def tags_around(before: str, after: str, tail: str) -> Tags | None:
     opener = before.strip()
     if not opener:
         found = list(_TAG.finditer(tail))
-        opener = found[-1][0] if found else ""
+        twin = close.replace("/", "", 1)  # whatever brackets it is written with
+        opener = twin if twin != close and twin in tail else found[-1][0] if found else ""
     if not close or not opener:
         return None
     return Tags(opener, close)

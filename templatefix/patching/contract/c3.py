@@ -15,6 +15,9 @@ from templatefix.patching.contract.exam import Exam, Walk, difference, replayed
 from templatefix.patching.contract.proof import ClauseResult, Violation
 from templatefix.replay.run import Comparison
 
+#: Characters by which the end of an answer is found, and that may close it.
+_MARK, _CLOSING = 12, 40
+
 PINNED = (
     "the original moves what comes before the conversation with the last user message; the "
     "candidate leaves it where the first prompt had it"
@@ -75,6 +78,10 @@ def _judge(exam: Exam, walk: Walk) -> tuple[str | None, dict[str, None]]:
             if again:
                 words = f"prints {again!r} again after an answer that ended with it"
                 return f"request {number} of {walk.plan.id} {words}", kept
+            left = _left_open(walk, walk.after.comparisons[number - 2], start, before.prompt, new)
+            if left:
+                words = f"no longer prints {left!r} after an answer"
+                return f"request {number} of {walk.plan.id} {words}", kept
         frames.append(frame)
     return None, kept
 
@@ -133,6 +140,22 @@ def _closed_again(walk: Walk, comparison: Comparison, original: str, new: str) -
     if any(closing in str(replayed.get(field)) for field in ("reasoning", "content")):
         return ""  # the parser left it in a text
     return "" if original.removesuffix(new).endswith(closing) else closing
+
+
+def _left_open(walk: Walk, comparison: Comparison, start: int, original: str, new: str) -> str:
+    """What the original prints between an answer and what is new, if the candidate does not."""
+    before = comparison.before
+    written = before.completion.written if before.completion else None
+    if written is None or not _is_finished(walk, comparison):
+        return ""
+    texts = (written.reasoning, written.content, written.calls)
+    end = max((span[1] for span in texts if span), default=0)
+    mark = written.text[max(0, end - _MARK) : end]
+    old, now = original.removesuffix(new), comparison.after.prompt[:start]
+    if not mark.strip() or mark not in old or mark not in now:
+        return ""
+    had, has = (text.rpartition(mark)[2].strip() for text in (old, now))
+    return had if len(had) <= _CLOSING and had not in has + new[: len(had)] else ""
 
 
 def _is_finished(walk: Walk, comparison: Comparison) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from templatefix.chat.conversation import Message, answer_of
-from templatefix.chat.server import Tools
+from templatefix.chat.server import Server, Tools
 from templatefix.dialect.layout import leaves
 from templatefix.findings.evidence import message_texts
 from templatefix.findings.printed import lost
@@ -36,6 +36,12 @@ def judge(exam: Exam, walk: Walk) -> str | None:
         lacking = gone(before.messages, before.prompt, after.prompt)
         if lacking is not None:
             return f"request {number} of {walk.plan.id} no longer prints {lacking}"
+        twice = doubled(before.messages, before.prompt, after.prompt)
+        if twice is not None:
+            return f"request {number} of {walk.plan.id} prints more than once {twice}"
+    twice = _doubled_at_the_end(exam, walk)
+    if twice is not None:
+        return f"{walk.plan.id} up to its last answer prints more than once {twice}"
     before, after = walk.before.requests[-1], walk.after.requests[-1]
     found = lost(after.messages, after.prompt)
     if found is not None and lost(before.messages, before.prompt) is None:
@@ -62,6 +68,35 @@ def _between(exam: Exam, messages: Sequence[Message], tools: Tools, kwargs: Kwar
     before = outcome(lambda: exam.original.prompt(messages, tools, kwargs)).text
     after = outcome(lambda: exam.server.prompt(messages, tools, kwargs)).text
     return None if before is None or after is None else gone(messages, before, after)
+
+
+def _doubled_at_the_end(exam: Exam, walk: Walk) -> str | None:
+    """What the candidate prints twice where the last message is the last answer."""
+    messages = list(walk.before.requests[-1].messages)
+    while messages and messages[-1].get("role") != "assistant":
+        messages.pop()
+    tools, kwargs = walk.before.tools, walk.plan.kwargs
+
+    def shown(server: Server) -> str | None:
+        return outcome(lambda: server.prompt(messages, tools, kwargs, generation_prompt=False)).text
+
+    before, after = shown(exam.original), shown(exam.server)
+    return None if before is None or after is None else doubled(messages, before, after)
+
+
+def doubled(messages: Sequence[Message], before: str, after: str) -> str | None:
+    """A text of the answers that a prompt shows more often than another, and than they have it."""
+    if before == after:
+        return None
+    old, new = _squeezed(before), _squeezed(after)
+    own = "\x00".join(_squeezed(piece) for _, piece in _pieces(messages))
+    for name, piece in _pieces([each for each in messages if each.get("role") == "assistant"]):
+        form = _squeezed(piece)
+        if name.endswith("a call") or len(form) < _SHORT:
+            continue  # the definitions of tools have these, too
+        if new.count(form) > max(old.count(form), own.count(form)):
+            return f"{name}: {piece[:60]!r}"
+    return None
 
 
 def gone(messages: Sequence[Message], before: str, after: str) -> str | None:

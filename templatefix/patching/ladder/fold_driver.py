@@ -17,8 +17,13 @@ AFTER = """{{ '' }}{%- endmacro -%}
 {#- What a rendering prints after what is known. Where the answer before it is printed in another
     way once something follows, both are taken from the mark in that answer on. #}
 {%- macro fold_beyond(fold_text, fold_known) %}
-    {%- if fold_text.startswith(fold_known) or fold_prior not in fold_text %}
+    {%- if fold_text.startswith(fold_known) %}
         {{- fold_text[fold_known | length:] }}
+    {%- elif fold_prior not in fold_text %}
+        {#- No text of that answer is printed: what follows is behind its end. #}
+        {%- set fold_end = @END@ %}
+        {{- fold_text.split(fold_end, fold_known.count(fold_end))[-1]
+            if fold_end and fold_end in fold_text else fold_text[fold_known | length:] }}
     {%- else %}
         {%- set fold_text = fold_text.split(fold_prior)[-1] %}
         {%- set fold_known = fold_known.split(fold_prior)[-1] %}

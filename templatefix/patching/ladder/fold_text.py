@@ -166,6 +166,7 @@ def _filled(text: str, shape: Shape) -> str:
         ("@SWITCHED@", f" or fold_mode != {name}" if name else ""),
         ("@UNSWITCHED@", f" and fold_mode == {name}" if name else ""),
         ("@VALUE@", value),
+        ("@END@", _end(shape)),
         ("@CLOSE@", literal(shape.close)),
         ("@GENERATED@", generated),
         ("@OPENING@", opening),
@@ -177,6 +178,14 @@ def _filled(text: str, shape: Shape) -> str:
     ):
         text = text.replace(key, piece)
     return text
+
+
+def _end(shape: Shape) -> str:
+    """How an answer ends that prints no text of its own: with its calls."""
+    if not shape.close:
+        return "fold_known[-32:]"
+    close = literal(shape.close)
+    return f"fold_known.split({close})[-1] if {close} in fold_known else fold_known[-32:]"
 
 
 def _ending(ending: str) -> str:
