@@ -416,6 +416,19 @@ def test_content_and_calls_after_reasoning_of_a_dialect_stay_as_the_template_pri
     assert "c\n<tool_call>" in _text(known)
 
 
+@pytest.mark.parametrize("tags", [("<|muse|>", "<|/muse|>"), ("[[mull]]", "[[/mull]]")])
+def test_an_opener_in_the_prompt_is_told_by_the_closing_tag(tags: tuple[str, str]) -> None:
+    opening, closing = tags
+    said = (
+        "{{- '<|im_start|>assistant\\n' }}{%- if message.reasoning_content %}"
+        f"{{{{- '{opening}' + message.reasoning_content + '{closing}' }}}}{{% endif %}}"
+        "{{- message.content + '<|im_end|>\\n' }}"
+    )
+    text = branches(said, f"{{{{- '{opening}' }}}}")
+    assert _state(text) == "opened"
+    assert _completion(text, Answer("r", "c")).tags == Tags(opening, closing)
+
+
 def test_a_space_that_the_format_puts_before_an_answer_comes_back_with_it() -> None:
     """vLLM 0.32 decodes a completion as what follows the prompt, and keeps its first space."""
     spaced = "{{- '<|im_start|>assistant\\n' + %s + '<|im_end|>\\n' }}"

@@ -204,6 +204,24 @@ def test_a_patch_that_ends_an_answer_twice_breaks_c3() -> None:
     assert broken(judged(twice, "keep-reasoning", original)) == ["C3"]
 
 
+def test_a_patch_that_no_longer_ends_an_answer_breaks_c3() -> None:
+    ends = "{% if not loop.last %}{{- '[/A]' }}{% endif %}"
+    said = _ENDS.replace("{{- '[A]' + CONTENT + '[/A]' }}", "{{- '[A]' + CONTENT }}" + ends)
+    original = said.replace("CONTENT", "(message.content or '') | trim")
+    good = said.replace("CONTENT", "(message.content or '') | string")
+    assert "C3" not in broken(judged(good, "keep-reasoning", original))
+    assert "C3" in broken(judged(good.replace(ends, ""), "keep-reasoning", original))
+
+
+def test_a_patch_that_prints_an_answer_twice_breaks_c5() -> None:
+    original = _ENDS.replace("CONTENT", "(message.content or '') | trim")
+    good = _ENDS.replace("CONTENT", "(message.content or '') | string")
+    later = good.replace(
+        "'[/A]' }}", "'[/A]' }}{% if loop.last %}{{- message.content }}{% endif %}"
+    )
+    assert "C5" in broken(judged(later, "keep-reasoning", original))
+
+
 _REFUSES = "{%- if message.role == 'narrator' %}{{- raise_exception('nobody tells') }}{% endif %}"
 
 

@@ -216,6 +216,34 @@ def test_reasoning_after_results_is_printed_as_the_last_answer_has_it() -> None:
     assert its.trial(fold("until", "keep-reasoning")).failures == ()
 
 
+#: Thinks after the last question only, and prints no content beside calls.
+LATELY = branches(
+    "{{- '<|im_start|>assistant\\n' }}"
+    "{%- if loop.index0 > at.user %}"
+    "{{- '<think>' + (message.reasoning_content or '') + '</think>' }}{% endif %}"
+    "{%- for call in message.tool_calls or [] %}"
+    "{{- '<tool_call>' + call.function.name + ' ' + call.function.arguments | tojson }}"
+    "{{- '</tool_call>' }}{%- else %}{{- message.content }}{%- endfor %}{{- '<|im_end|>\\n' }}",
+    "{%- if quiet is defined and quiet %}{{- '<think></think>' }}{% endif %}",
+    "{%- set at = namespace(user=-1) %}{%- for each in messages %}{%- if each.role == 'user' %}"
+    "{%- set at.user = loop.index0 %}{% endif %}{%- endfor %}",
+)
+
+
+def test_a_result_is_kept_although_a_question_follows_it_at_once() -> None:
+    subject = prepare(template(LATELY), CheckOptions())
+    its = Bench(subject, modes_of(subject, CheckOptions()), "lossless", 16)
+    server = its.server(next(candidates(its)).text)
+    call = {"name": "find_train", "arguments": '{"origin": "Porto"}'}
+    said = answer("", tool_calls=[{"id": "a1", "type": "function", "function": call}])
+    found = {"role": "tool", "tool_call_id": "a1", "name": "find_train", "content": "at noon"}
+    shown = server.prompt(
+        [user("A train?"), said, found, user("Or a bus?")], TOOLS, {"quiet": True}
+    )
+    assert "</tool_call><|im_end|>\n<|im_start|>tool\nat noon<|im_end|>\n" in shown
+    assert shown.count("at noon") == shown.count("Or a bus?") == 1
+
+
 #: Prints the first call of an answer, with a stop token of its own.
 FIRST = """\
 {%- for message in messages %}
