@@ -52,3 +52,36 @@ def test_whitespace_comes_back_in_the_mode_that_does_not_think_and_in_no_other(
     silent = RenderRequest(messages, None, True, {"silent": True})
     assert "</think>\n  Two  <|im_end|>" in after.render(silent)
     assert after.render(silent).replace("  Two  ", "Two") == before.render(silent)
+
+
+#: Keeps reasoning, and closes thinking in the prompt of a mode that does without.
+_KEEPS = """\
+{%- for message in messages %}
+{{- '<|im_start|>' + message.role + '\\n' }}
+{%- if message.reasoning_content %}
+{{- '<think>' + message.reasoning_content + '</think>' }}
+{%- endif %}
+{{- message.content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+{{- '<|im_start|>assistant\\n' }}
+{%- if silent is defined and silent %}{{- '<think></think>' }}{% endif %}
+{%- endif %}
+"""
+
+
+@pytest.mark.parametrize("policy", ["lossless", "keep-reasoning"])
+def test_an_answer_of_a_thinking_mode_gets_no_empty_block_when_thinking_is_off(policy: str) -> None:
+    found = repair(template(_KEEPS), PatchOptions(policy=policy, max_examples=5))
+    assert found.candidate is not None
+    messages = [
+        {"role": "user", "content": "One"},
+        {"role": "assistant", "content": "Two", "reasoning_content": "Count."},
+        {"role": "user", "content": "Three"},
+        {"role": "assistant", "content": "Four"},
+        {"role": "user", "content": "Five"},
+    ]
+    silent = RenderRequest(messages, None, False, {"silent": True})
+    shown = JinjaRenderer(found.candidate.text, STOP).render(silent)
+    assert "assistant\n<think>Count.</think>Two" in shown
+    assert "assistant\n<think></think>Four" in shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from templatefix.patching.edits import Edit
 from templatefix.patching.ladder.rebuild_case import CONTENT, REASONING, Case, Evidence
@@ -22,7 +22,7 @@ from templatefix.patching.ladder.rebuild_opener import opener_of
 from templatefix.patching.ladder.rebuild_place import Unbuildable
 from templatefix.patching.ladder.rebuild_tree import Tree, Undecided, condition, decide
 from templatefix.patching.proposals.text import is_wrapped, joined, literal
-from templatefix.syntax import Template
+from templatefix.syntax import Template, reads_attribute
 
 #: Stands for the generation prompt.
 _OPENED = "Zq9opened9qZ"
@@ -88,12 +88,12 @@ class _Writer:
         self.known = [case for case in evidence.known if holds(case)]
         if not self.known:
             raise Unbuildable("it is not known what a model writes")
-        # A template that prints no reasoning, of which nothing is known, leaves it out.
-        self.cases = [
-            case
-            for case in evidence.cases
-            if any(each.kind.thought for each in self.known) or not case.kind.thought
-        ]
+        thinks = any(case.kind.thought for case in self.known)
+        if not thinks:  # then the field is asked for, and not set
+            self.names = replace(self.names, reasoning=f"{self.names.message}.reasoning_content")
+        # A template that reads no reasoning, of which nothing is known, leaves it out.
+        reads = reads_attribute(template, "reasoning_content")
+        self.cases = [case for case in evidence.cases if thinks or reads or not case.kind.thought]
         self.tails = list(dict.fromkeys(case.tail for case in evidence.cases))
         self.opener = (
             opener_of(template, self.region.loop, evidence.pieces) if len(self.tails) > 1 else None

@@ -8,8 +8,9 @@ from jinja2 import nodes
 
 from templatefix.patching.edits import Edit
 from templatefix.patching.proposals.scene import Scene, node_at, operator_at
-from templatefix.patching.proposals.text import joined, literal, reasoning_between
+from templatefix.patching.proposals.text import joined, literal, operand, reasoning_between
 from templatefix.render.trace import Piece
+from templatefix.syntax import reads_attribute
 
 
 def inserts(scene: Scene) -> Iterator[tuple[Edit, ...]]:
@@ -80,7 +81,11 @@ def _missing(scene: Scene) -> Iterator[tuple[str, list[str | None]]]:
         elif reasoning is None or at >= base + reasoning[1]:
             text = scene.stream[at:anchor]
             assistant = f"{variable}.role == 'assistant'" if variable else None
-            yield literal(text), [guard, None, assistant]
+            guards = [guard, None, assistant]
+            if guard and variable and reads_attribute(scene.template, "reasoning_content"):
+                # An answer with reasoning was written in another mode, and is printed with it.
+                guards.insert(0, f"{operand(guard)} and not {variable}.reasoning_content")
+            yield literal(text), guards
 
 
 def _with_reasoning(
