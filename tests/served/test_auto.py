@@ -98,7 +98,7 @@ def test_it_comes_to_what_our_own_check_does_and_leaves_nothing(
     assert {"--host=127.0.0.1", "--reasoning-parser=qwen3", "--tool-call-parser=hermes"} <= {
         *told["args"]
     }
-    assert _gone(told["pids"])
+    assert _eventually(lambda: _gone(told["pids"]), 5)
     assert not list(tmp_path.glob("templatefix-*"))
 
 
@@ -151,7 +151,7 @@ def test_a_server_that_does_not_start_is_one_line(
     assert checked.fault is not None
     assert words in checked.fault.message
     if notes.exists():
-        assert _gone(_told(notes)["pids"])
+        assert _eventually(lambda: _gone(_told(notes)["pids"]), 5)
 
 
 def test_a_target_without_a_tokenizer_cannot_be_served(notes: Path, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_model_that_jinja_does_not_render_is_checked_through_vllm_unasked(
     assert not any(each.startswith("--chat-template") for each in told["args"])
     # A server on a machine without a GPU would refuse the weights' own format.
     assert told["config"]["architectures"] == ["Qwen3ForCausalLM"]
-    assert _gone(told["pids"])
+    assert _eventually(lambda: _gone(told["pids"]), 5)
 
 
 def test_a_mode_that_the_user_chooses_makes_the_template_count(notes: Path, tmp_path: Path) -> None:
