@@ -155,6 +155,10 @@ def _left_open(walk: Walk, comparison: Comparison, start: int, original: str, ne
     if not mark.strip() or mark not in old or mark not in now:
         return ""
     had, has = (text.rpartition(mark)[2].strip() for text in (old, now))
+    answer = before.answer
+    said = [text.strip() for text in (answer.reasoning, answer.content) if text] if answer else []
+    if any(text and (had in text or text in had or text[:_MARK] in had) for text in said):
+        return ""  # a text of the answer, which has stood behind its calls
     return had if len(had) <= _CLOSING and had not in has + new[: len(had)] else ""
 
 
