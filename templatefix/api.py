@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from templatefix.chat.conversation import Scenario
 from templatefix.chat.given import Malformed, scenario_of
-from templatefix.checking import CheckOptions, check, limited, sha256
+from templatefix.checking import CheckOptions, check, limited
 from templatefix.checking.outcome import unparsable
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault, Report
@@ -26,7 +26,8 @@ from templatefix.serving.recorded.lines import Recording
 from templatefix.serving.renderers import recognise
 from templatefix.source import ChatTemplate, NoTemplate, SourceOptions, load, load_each, load_part
 from templatefix.source.choice import MARKERS
-from templatefix.syntax import Unparsable, looks_like_chat, parse, reads_messages
+from templatefix.source.template import sha256
+from templatefix.syntax import Unparsable, located, looks_like_chat, parse, reads_messages
 
 if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.repair import RepairReport
@@ -295,8 +296,7 @@ def _repaired(report: Report, template: ChatTemplate, options: CheckOptions) -> 
 
 def not_compiling(template: ChatTemplate, fault: Unparsable | SyntaxFault) -> TargetError:
     """The error for a template that does not compile."""
-    where = f"line {fault.line}: " if fault.line else ""
-    message = f"{where}{fault.message}"
+    message = located(fault.message, fault.line)
     return TargetError(template.display, message, "mend the template", fault.code)
 
 

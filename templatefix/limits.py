@@ -57,6 +57,14 @@ class Limits:
     megabytes: int = 1024
     characters: int = 4_000_000
 
+    @property
+    def longest(self) -> float:
+        """Seconds on the clock that no step takes which the limit of time can end.
+
+        On a machine with much to do, a second of the processor takes longer than one.
+        """
+        return 3 * self.seconds + 2
+
 
 @dataclass(frozen=True)
 class Overrun:

@@ -36,7 +36,7 @@ def policy_of(template_text: str) -> str | None:
 def original_of(template_text: str) -> str | None:
     """The SHA-256, in hexadecimal digits, of the template that a patched one was made of.
 
-    >>> original_of("{#\n  original-sha256: " + 64 * "0" + "\n#}{{ messages }}") == 64 * "0"
+    >>> original_of("{#\\n  original-sha256: " + 64 * "0" + "\\n#}{{ messages }}") == 64 * "0"
     True
     """
     comment = first_comment(template_text)

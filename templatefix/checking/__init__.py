@@ -14,7 +14,7 @@ from templatefix.checking.breaks import (
 from templatefix.checking.limited import of_overruns
 from templatefix.checking.notes import Notes, spell
 from templatefix.checking.options import CheckOptions
-from templatefix.checking.outcome import report, sha256, unparsable
+from templatefix.checking.outcome import report, unparsable
 from templatefix.checking.prompts import of_names, of_prompt
 from templatefix.checking.runs import make_run, modes_of, plans
 from templatefix.checking.search import search
@@ -29,7 +29,7 @@ from templatefix.render.remote import Remote
 from templatefix.source.template import ChatTemplate
 from templatefix.syntax import Unparsable
 
-__all__ = ["CheckOptions", "Subject", "check", "prepare", "sha256"]
+__all__ = ["CheckOptions", "Subject", "check", "prepare"]
 
 
 def check(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from templatefix.render import SyntaxFault
 from templatefix.replay.accounting import history_tokens, recomputed_tokens
 from templatefix.replay.run import Run
 from templatefix.rules import RULES
-from templatefix.source.template import ChatTemplate
+from templatefix.source.template import ChatTemplate, sha256
 from templatefix.syntax import (
     Unparsable,
 )
@@ -154,11 +153,6 @@ def unparsable(
         source=template.text,
         attention=template.attention,
     )
-
-
-def sha256(text: str) -> str:
-    """The hash that names a template: of its text as UTF-8."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _unique(items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -26,7 +26,7 @@ def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
     tools as well, and their arguments in what users ask and tools answer.
     """
     spans = in_order(messages, anchors(messages, prompt))
-    whole = _squeezed(prompt)
+    whole = squeezed(prompt)
     for i, message in enumerate(messages):
         role = message.get("role")
         said = message_texts(message.get("content"))
@@ -40,7 +40,7 @@ def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
         answer = answer_of(message)
         if not answer.tool_calls:
             continue
-        near = _squeezed(prompt[slice(*gap(i, spans, len(prompt)))])
+        near = squeezed(prompt[slice(*gap(i, spans, len(prompt)))])
         if not all(_shows(near, call.name) for call in answer.tool_calls):
             return i, "a tool call"
         if not all(_shows(near, text) for text in leaves(answer)):
@@ -48,10 +48,11 @@ def lost(messages: Sequence[Message], prompt: str) -> tuple[int, str] | None:
     return None
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
+    """A text without its whitespace."""
     return "".join(text.split())
 
 
-def _shows(squeezed: str, text: str) -> bool:
-    """Whether a text is printed, as it is or as JSON, whatever became of its whitespace."""
-    return _squeezed(text) in squeezed or _squeezed(json.dumps(text)[1:-1]) in squeezed
+def _shows(printed: str, text: str) -> bool:
+    """Whether a text is in what was ``printed``, squeezed, as it is or as JSON."""
+    return squeezed(text) in printed or squeezed(json.dumps(text)[1:-1]) in printed

@@ -14,7 +14,6 @@ from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Tools
 from templatefix.checking.limited import CODE, HINT, words
 from templatefix.checking.options import CheckOptions
-from templatefix.checking.outcome import sha256
 from templatefix.checking.runs import modes_of
 from templatefix.checking.subject import Subject, prepare
 from templatefix.dialect.author import Unspoken
@@ -32,7 +31,7 @@ from templatefix.patching.ladder import climb, fold, kwarg, rebuild
 from templatefix.patching.ladder.rebuild_place import Unbuildable
 from templatefix.render import Crashed, Refused, SyntaxFault
 from templatefix.replay.run import Plan
-from templatefix.source.template import ChatTemplate
+from templatefix.source.template import ChatTemplate, sha256
 from templatefix.syntax import parse
 
 Status = Literal["unchanged", "patched", "failed"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from templatefix.checking.options import CheckOptions
-from templatefix.checking.outcome import run_outcome, sha256
+from templatefix.checking.outcome import run_outcome
 from templatefix.checking.runs import modes_of
 from templatefix.checking.subject import prepare
 from templatefix.findings.repair import (
@@ -25,6 +25,7 @@ from templatefix.patching.newlines import with_newlines_of
 from templatefix.patching.remaining import still_shown
 from templatefix.patching.repair import Attempt, Patched, PatchOptions
 from templatefix.replay.run import Run
+from templatefix.source.template import sha256
 
 
 def report_of(patched: Patched, options: PatchOptions) -> RepairReport:

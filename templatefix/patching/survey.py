@@ -6,13 +6,13 @@ import time
 from dataclasses import replace
 
 from templatefix.checking.limited import CODE
-from templatefix.checking.outcome import sha256
 from templatefix.errors import TargetError
 from templatefix.findings.survey import Outcome, Surveyed
 from templatefix.patching.repair import Patched, PatchOptions, Status, repair
 from templatefix.render import SyntaxFault
 from templatefix.source import ChatTemplate
-from templatefix.syntax import Unparsable, looks_like_chat, parse, reads_messages
+from templatefix.source.template import sha256
+from templatefix.syntax import Unparsable, located, looks_like_chat, parse, reads_messages
 
 #: A template, or why a target has none.
 Found = ChatTemplate | TargetError
@@ -38,8 +38,7 @@ def survey_one(found: Found, options: PatchOptions) -> Surveyed:
     except (Unparsable, SyntaxFault) as fault:
         if fault.code == CODE:
             return _over_limit(found, fault.message, begun)
-        line = f"line {fault.line}: " if fault.line else ""
-        return _without(found, "unusable", f"{line}{fault.message}", begun)
+        return _without(found, "unusable", located(fault.message, fault.line), begun)
     except TargetError as error:
         if error.code == CODE:
             return _over_limit(found, error.message, begun)

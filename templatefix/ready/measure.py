@@ -16,7 +16,6 @@ from typing import Any
 
 from templatefix import __version__
 from templatefix.checking.options import CheckOptions
-from templatefix.checking.outcome import sha256
 from templatefix.checking.runs import modes_of
 from templatefix.checking.subject import Subject, prepare
 from templatefix.errors import TargetError
@@ -39,7 +38,7 @@ from templatefix.patching.result import trades
 from templatefix.ready.shelf import Ready
 from templatefix.render import Crashed, Refused
 from templatefix.replay.run import Client, Plan, Run, replay
-from templatefix.source.template import ChatTemplate
+from templatefix.source.template import ChatTemplate, sha256
 
 BLOCK_SIZE = 16
 SEED = 0

@@ -96,11 +96,7 @@ class Trace:
 
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
-        return tuple(
-            Branch(condition.span, outcome, message, *condition[1:])
-            for place, outcome, message in self._outcomes
-            for condition in (self._conditions[place],)
-        )
+        return tuple(map(self._branch, self._outcomes))
 
     def piece_at(self, at: int) -> Piece | None:
         """The piece that printed the character at ``at``; None beyond the end of the text."""
@@ -109,13 +105,15 @@ class Trace:
 
     def atoms(self, message: int) -> list[Branch]:
         """The branches of one message that are atoms and not silent."""
+        plain = {n for n, each in self._conditions.items() if each.atom and not each.silent}
         return [
-            Branch(condition.span, outcome, message, *condition[1:])
-            for place, outcome, of in self._outcomes
-            if of == message
-            for condition in (self._conditions[place],)
-            if condition.atom and not condition.silent
+            self._branch(each) for each in self._outcomes if each[2] == message and each[0] in plain
         ]
+
+    def _branch(self, outcome: Outcome) -> Branch:
+        place, came_out, message = outcome
+        condition = self._conditions[place]
+        return Branch(condition.span, came_out, message, *condition[1:])
 
     def _piece(self, mark: Mark) -> Piece:
         start, end, place, message = mark

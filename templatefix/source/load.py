@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from templatefix.source.search import search
 from templatefix.source.single import file_templates, stdin_templates
 from templatefix.source.stored import DEFAULT, StoredTemplate
 from templatefix.source.surroundings import Surroundings, find_tokenizer, read_surroundings
-from templatefix.source.template import ChatTemplate
+from templatefix.source.template import ChatTemplate, sha256
 
 _NO_TEMPLATE_HINT = "name a model that is made for chat, or give --chat-template"
 
@@ -214,11 +213,11 @@ def _original(
 ) -> tuple[str, ...]:
     """The words of a command line that name the template which ``text`` was patched from, where
     that is one of the target's own."""
-    sha256 = original_of(text)
-    if sha256 is None or target == STDIN:
+    original = original_of(text)
+    if original is None or target == STDIN:
         return ()
     for each in own:
-        if hashlib.sha256(each.text.encode("utf-8", "surrogatepass")).hexdigest() == sha256:
+        if sha256(each.text) == original:
             name = each.name or DEFAULT if len(own) > 1 else None
             return _arguments(target, replace(options, chat_template=None, template_name=name))
     return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,3 +52,8 @@ class ChatTemplate:
     files: frozenset[str] = frozenset()
     arguments: tuple[str, ...] = ()
     original: tuple[str, ...] = ()
+
+
+def sha256(text: str) -> str:
+    """The hash that names a template: of its text as UTF-8."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

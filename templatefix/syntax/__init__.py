@@ -7,7 +7,7 @@
 """
 
 from templatefix.syntax.content import ContentFormat, content_format
-from templatefix.syntax.fault import Unparsable
+from templatefix.syntax.fault import Unparsable, located
 from templatefix.syntax.kwargs import Kwarg, kwargs
 from templatefix.syntax.literals import literals, reads_attribute
 from templatefix.syntax.names import looks_like_chat, named_kwargs, reads_messages
@@ -29,6 +29,7 @@ __all__ = [
     "content_format",
     "kwargs",
     "literals",
+    "located",
     "looks_like_chat",
     "named_kwargs",
     "normalise_newlines",

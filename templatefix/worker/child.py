@@ -163,12 +163,13 @@ def _serve(
 def _twin(
     request: Mapping[str, Any], say: Callable[[Mapping[str, Any]], None], guard: Guard
 ) -> None:
-    from templatefix.worker import twins
+    from templatefix.serving.live.drive import Exchange
+    from templatefix.worker.twins import twin_of
 
     guard.renew()
-    twin = twins.twin_of(typed(ChatTemplate, request["template"]))
-    turn = request["turn"]
-    say({"value": None if turn is None else twins.ids(twin, typed(twins.Turn, turn))})
+    twin = twin_of(typed(ChatTemplate, request["template"]))
+    exchange = request["exchange"]
+    say({"value": None if exchange is None else twin(typed(Exchange, exchange))})
 
 
 def _ready_for(

@@ -17,10 +17,6 @@ from templatefix.worker.child import serve
 from templatefix.worker.frames import Reader, send
 from templatefix.worker.process import Process
 
-#: A child that hears no signal is killed after this many times the soft limit, and a bit: on a
-#: machine with much to do, a second of the processor takes longer than one.
-_FACTOR, _BIT = 3.0, 2.0
-
 #: How long a child with a server of its own has to stop it, in seconds.
 _GRACE = 10.0
 
@@ -64,7 +60,7 @@ class Forked:
 
     @property
     def patience(self) -> float:
-        return _FACTOR * self.limits.seconds + _BIT
+        return self.limits.longest
 
     def ask(self, request: Mapping[str, Any]) -> None:
         if self.pid is None:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.survey import Surveyed
     from templatefix.patching.repair import PatchOptions
     from templatefix.serving.assemble import ServeOptions
+    from templatefix.serving.live.drive import Exchange, Rendering
     from templatefix.serving.plan import Serving
     from templatefix.worker.surveying import SurveyJob
-    from templatefix.worker.twins import RemoteTwin, Turn
 
 R = TypeVar("R")
 
@@ -184,15 +184,16 @@ class Worker:
         }
         return typed(Serving, self._value(request, target))
 
-    def twin(self, template: ChatTemplate) -> RemoteTwin:
+    def twin(self, template: ChatTemplate) -> Rendering:
         """A ``serving.live.twin.Twin`` that renders in the child. Raises ``TargetError``."""
-        from templatefix.worker.twins import RemoteTwin
 
-        def ask(turn: Turn | None) -> Any:
-            request = {"do": "twin", "template": plain(template), "turn": plain(turn)}
-            return self._value(request, template.display, bounded=True)
+        def ask(exchange: Exchange | None) -> list[int] | None:
+            request = {"do": "twin", "template": plain(template), "exchange": plain(exchange)}
+            found = self._value(request, template.display, bounded=True)
+            return None if found is None else typed(list[int], found)
 
-        return RemoteTwin(ask)
+        ask(None)  # whether it can make one
+        return ask
 
     def ready_for(self, target: str, source: SourceOptions) -> list[str]:
         """The paths of the ready templates that fit a target, found in the child."""

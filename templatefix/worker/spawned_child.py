@@ -15,10 +15,6 @@ from templatefix.worker.board import words_of
 from templatefix.worker.codec import typed
 from templatefix.worker.frames import Closed, Reader, send
 
-#: After this many times the limit of a step, and a bit, the child ends by itself: its parent,
-#: which is to kill it long before, must be gone.
-_FACTOR, _BIT = 3.0, 2.0
-
 
 def main() -> None:
     """Answer requests until standard input is closed. Never returns."""
@@ -44,8 +40,8 @@ def _live() -> None:
                 if step is None:
                     faulthandler.cancel_dump_traceback_later()
                 else:
-                    alone = _FACTOR * limits.seconds + _BIT
-                    faulthandler.dump_traceback_later(alone, exit=True, file=null)
+                    # The parent, which is to kill us long before, must be gone.
+                    faulthandler.dump_traceback_later(limits.longest, exit=True, file=null)
                 send(answers, {"step": None if step is None else words_of(step)})
 
             from templatefix.worker.child import serve

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from templatefix.checking.limited import CODE, words
-from templatefix.checking.outcome import sha256
 from templatefix.errors import TargetError
 from templatefix.findings.outcome import Fault
 from templatefix.findings.survey import Surveyed
@@ -16,6 +15,7 @@ from templatefix.patching.repair import PatchOptions
 from templatefix.patching.survey import survey_one
 from templatefix.source import ChatTemplate, SourceOptions, load_each, load_part
 from templatefix.source.links import followed
+from templatefix.source.template import sha256
 from templatefix.worker.unfinished import About
 
 __all__ = ["SurveyJob", "Surveyed", "survey", "unfinished"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from templatefix.checking import sha256
 from templatefix.checking.limited import report_of
 from templatefix.findings.outcome import Fault, Report
 from templatefix.limits import Overrun
 from templatefix.policy import policy_for
+from templatefix.source.template import sha256
 from templatefix.worker.job import Content, Job
 
 

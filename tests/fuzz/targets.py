@@ -10,7 +10,6 @@ from pathlib import Path
 from templatefix import api
 from templatefix.baseline import read_baseline
 from templatefix.checking import CheckOptions
-from templatefix.checking.outcome import sha256
 from templatefix.checking.runs import modes_of
 from templatefix.checking.subject import prepare
 from templatefix.errors import TargetError
@@ -30,6 +29,7 @@ from templatefix.rules import RULES
 from templatefix.serving.recorded.lines import Recording
 from templatefix.serving.recorded.traffic import check_recorded
 from templatefix.source import ChatTemplate, SourceOptions, load_each
+from templatefix.source.template import sha256
 from templatefix.suppress import suppressions
 from templatefix.syntax import Unparsable, normalise_newlines, parse
 from tests.syntax.exact import check_spans

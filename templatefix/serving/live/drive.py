@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from templatefix.chat.conversation import Message
 from templatefix.findings.verification import LiveRun, LiveTurn, Owner, Rendered
@@ -34,20 +34,23 @@ _REASONING = ("reasoning", "reasoning_content")
 ExtraBody = Callable[[int, tuple[Message, ...]], Mapping[str, Any]]
 
 
-class Rendering(Protocol):
-    """What renders as the server does: see ``twin.py``."""
+@dataclass(frozen=True)
+class Exchange:
+    """A request of which the prompt's ids are asked for, or those of the ``answer`` to it.
 
-    def prompt_ids(
-        self, messages: Sequence[Message], body: Mapping[str, Any], length: int
-    ) -> list[int] | None: ...
+    ``length`` is how many tokens the server counted.
+    """
 
-    def completion_ids(
-        self,
-        messages: Sequence[Message],
-        body: Mapping[str, Any],
-        answer: Message,
-        length: int,
-    ) -> list[int] | None: ...
+    messages: Sequence[Message]
+    tools: Sequence[Message] | None
+    kwargs: Mapping[str, Any]
+    length: int
+    answer: Message | None = None
+
+
+#: What renders as the server does, such as ``twin.Twin``: the ids of an exchange, or None where
+#: they are not as many as the server counted.
+Rendering = Callable[[Exchange], list[int] | None]
 
 
 @dataclass(frozen=True)
@@ -211,10 +214,14 @@ class Conversation:
         twin, ids, completion = self._manner.twin, reply.prompt_ids, reply.completion_ids
         if ids is None:
             ids = self._server.tokenize(self._messages, body, reply.prompt)
-        if ids is None and twin is not None:
-            ids = twin.prompt_ids(self._messages, body, reply.prompt)
-        if ids is not None and completion is None and twin is not None:
-            completion = twin.completion_ids(self._messages, body, reply.message, reply.completion)
+        if twin is not None:
+            kwargs = body.get("chat_template_kwargs") or {}
+            asked = Exchange(tuple(self._messages), body.get("tools"), kwargs, reply.prompt)
+            if ids is None:
+                ids = twin(asked)
+            if ids is not None and completion is None:
+                answered = replace(asked, length=reply.completion, answer=reply.message)
+                completion = twin(answered)
         known = [] if ids is None else ids + (completion or [])
         held = Held(known, reply.prompt, reply.prompt + reply.completion)
         return Prompt(ids, reply.prompt), held

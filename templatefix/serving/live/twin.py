@@ -5,10 +5,7 @@ Its word counts as long as the lengths that the server reports agree with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from templatefix.chat.conversation import Message, answer_of
+from templatefix.chat.conversation import answer_of
 from templatefix.chat.present import Unpresentable
 from templatefix.checking.limited import CODE, HINT
 from templatefix.checking.options import CheckOptions
@@ -17,8 +14,9 @@ from templatefix.dialect.author import Unspoken
 from templatefix.dialect.parsers import stripped
 from templatefix.errors import TargetError
 from templatefix.render import Crashed, OverLimit, Refused, SyntaxFault
+from templatefix.serving.live.drive import Exchange
 from templatefix.source import ChatTemplate
-from templatefix.syntax import Unparsable
+from templatefix.syntax import Unparsable, located
 from templatefix.tokens import completion_ids
 
 
@@ -38,52 +36,30 @@ class Twin:
             hint = "name a model directory or a hub id"
             raise TargetError(template.display, "comes without the model's tokenizer", hint)
 
-    def prompt_ids(
-        self, messages: Sequence[Message], body: Mapping[str, Any], length: int
-    ) -> list[int] | None:
-        """The ids of a request's prompt, if they are as many as the server computed."""
-        subject = self._subject
-        try:
-            text = subject.server.prompt(messages, body.get("tools"), _kwargs(body))
-        except OverLimit as over:
-            raise _refused(subject.template, over, HINT, CODE) from None
-        except (Refused, Crashed, Unpresentable):
-            return None
-        ids = subject.encoder.encode(text)
-        return ids if len(ids) == length else None
-
-    def completion_ids(
-        self,
-        messages: Sequence[Message],
-        body: Mapping[str, Any],
-        answer: Message,
-        length: int,
-    ) -> list[int] | None:
-        """The ids that were parsed into an answer, if they are as many as the server wrote."""
-        subject, tools, kwargs = self._subject, body.get("tools"), _kwargs(body)
+    def __call__(self, exchange: Exchange) -> list[int] | None:
+        """The ids that an exchange asks for, if they are as many as the server counted."""
+        subject, messages, answer = self._subject, exchange.messages, exchange.answer
+        tools, kwargs = exchange.tools, exchange.kwargs
+        written = None
         try:
             prompt = subject.server.prompt(messages, tools, kwargs)
-            # The fields carry the whitespace that the parser left around them.
-            meant = stripped(answer_of(answer))
-            completion = subject.author.completion(messages, tools, kwargs, meant, None)
+            if answer is not None:
+                # The fields carry the whitespace that the parser left around them.
+                meant = stripped(answer_of(answer))
+                written = subject.author.completion(messages, tools, kwargs, meant, None).written
         except OverLimit as over:
             raise _refused(subject.template, over, HINT, CODE) from None
         except (Refused, Crashed, Unpresentable, Unspoken):
             return None
-        if completion.written is None:
-            return None
-        encoder = subject.encoder
-        ids = completion_ids(encoder, prompt, encoder.encode(prompt), completion.written.text)
-        return ids if len(ids) == length else None
+        ids = subject.encoder.encode(prompt)
+        if answer is not None:
+            if written is None:
+                return None
+            ids = completion_ids(subject.encoder, prompt, ids, written.text)
+        return ids if len(ids) == exchange.length else None
 
 
 def _refused(
     template: ChatTemplate, fault: Unparsable | SyntaxFault | OverLimit, hint: str, code: str
 ) -> TargetError:
-    where = f"line {fault.line}: " if fault.line else ""
-    return TargetError(template.display, f"{where}{fault.message}", hint, code)
-
-
-def _kwargs(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    kwargs: Mapping[str, Any] = body.get("chat_template_kwargs") or {}
-    return kwargs
+    return TargetError(template.display, located(fault.message, fault.line), hint, code)

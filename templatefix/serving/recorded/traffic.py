@@ -11,7 +11,7 @@ from typing import Any
 from templatefix.chat.conversation import Message
 from templatefix.chat.present import Unpresentable
 from templatefix.checking.options import CheckOptions
-from templatefix.checking.outcome import sha256, unparsable
+from templatefix.checking.outcome import unparsable
 from templatefix.checking.runs import handed_on
 from templatefix.checking.subject import GREETING, Subject, prepare
 from templatefix.errors import TargetError
@@ -33,7 +33,7 @@ from templatefix.serving.recorded.lines import LONGEST, Recording
 from templatefix.serving.recorded.pricing import Price, Pricer, Share
 from templatefix.serving.recorded.recovery import Recoverer
 from templatefix.serving.recorded.shapes import Exchange, Unreadable, exchange_of
-from templatefix.source.template import ChatTemplate
+from templatefix.source.template import ChatTemplate, sha256
 from templatefix.syntax import Unparsable
 
 #: Skipped lines that are reported one by one, reasons and modes that are told apart.
