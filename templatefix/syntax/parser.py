@@ -14,11 +14,25 @@ from templatefix.syntax.tree import Tree
 #: Token indexes: first and last, both included.
 Extent = tuple[int, int]
 
-_EXPRESSIONS = (
-    "parse_assign_target", "parse_expression", "parse_condexpr", "parse_or", "parse_and",
-    "parse_not", "parse_compare", "parse_math1", "parse_concat", "parse_math2", "parse_pow",
-    "parse_unary", "parse_list", "parse_dict", "parse_subscribed",
-)  # fmt: skip
+#: How tightly operators bind: what Jinja has a method of its own for each of.
+_OR, _AND, _NOT, _COMPARE, _SUM, _CONCAT, _PRODUCT, _POWER = range(1, 9)
+
+#: Operators by the type of their token, and those that are words.
+_LEVELS = {
+    "eq": _COMPARE, "ne": _COMPARE, "lt": _COMPARE, "lteq": _COMPARE, "gt": _COMPARE,
+    "gteq": _COMPARE, "add": _SUM, "sub": _SUM, "tilde": _CONCAT, "mul": _PRODUCT,
+    "div": _PRODUCT, "floordiv": _PRODUCT, "mod": _PRODUCT, "pow": _POWER,
+}  # fmt: skip
+_WORDS = {"or": _OR, "and": _AND, "in": _COMPARE}
+
+#: What operators with two sides make, by the type of their token or the word.
+_BINARY: dict[str, type[nodes.BinExpr]] = {
+    "or": nodes.Or, "and": nodes.And, "add": nodes.Add, "sub": nodes.Sub, "mul": nodes.Mul,
+    "div": nodes.Div, "floordiv": nodes.FloorDiv, "mod": nodes.Mod, "pow": nodes.Pow,
+}  # fmt: skip
+_SIGNS: dict[str, type[nodes.UnaryExpr]] = {"sub": nodes.Neg, "add": nodes.Pos}
+
+_EXPRESSIONS = ("parse_assign_target", "parse_condexpr", "parse_subscribed")
 _POSTFIXES = ("parse_subscript", "parse_call", "parse_test", "parse_filter")
 
 
@@ -53,6 +67,82 @@ class RecordingParser(Parser):
         if id(node) not in self.inner:
             self._alive.append(node)
             self.inner[id(node)] = extent
+
+    def parse_or(self) -> nodes.Expr:
+        return self._operators(_OR)
+
+    def _operators(self, level: int) -> nodes.Expr:
+        """What the operators of a level, and those that bind tighter, are written around.
+
+        Jinja has a method for every level, from ``parse_or`` to ``parse_pow``, and each operand
+        goes through all of them whatever follows it. The nodes made here are theirs.
+        """
+        stream = self.stream
+        first, line = stream.at, stream.current.lineno
+        node: nodes.Expr
+        if level <= _NOT and stream.current.type == "name" and stream.current.value == "not":
+            next(stream)
+            node = nodes.Not(self._operators(_NOT), lineno=line)
+            self._record(node, (first, stream.last))
+        else:
+            node = self.parse_unary()
+        known = 0
+        while (found := self._level()) >= level:
+            # The first of a level has the line where its left side begins, as in Jinja.
+            begins = stream.current.lineno if found == known else line
+            if found == _COMPARE:
+                node = self._comparison(node)
+            elif found == _CONCAT:
+                node = self._concatenation(node, begins)
+            else:
+                operator = next(stream)
+                kind = _BINARY[operator.value if operator.type == "name" else operator.type]
+                node = kind(node, self._operators(found + 1), lineno=begins)
+            self._record(node, (first, stream.last))
+            known = found
+        return node
+
+    def _level(self) -> int:
+        """The level of the operator that comes next; 0 where there is none."""
+        token = self.stream.current
+        if token.type != "name":
+            return _LEVELS.get(token.type, 0)
+        if token.value == "not":
+            return _COMPARE if self.stream.look().test("name:in") else 0
+        return _WORDS.get(token.value, 0)
+
+    def _comparison(self, left: nodes.Expr) -> nodes.Compare:
+        operands = []
+        while self._level() == _COMPARE:
+            operator = next(self.stream)
+            name = operator.type
+            if name == "name":
+                name = "in"
+                if operator.value == "not":
+                    name = "notin"
+                    next(self.stream)
+            operands.append(nodes.Operand(name, self._operators(_SUM)))
+        return nodes.Compare(left, operands, lineno=self.stream.current.lineno)
+
+    def _concatenation(self, left: nodes.Expr, line: int) -> nodes.Concat:
+        parts = [left]
+        while self.stream.current.type == "tilde":
+            next(self.stream)
+            parts.append(self._operators(_PRODUCT))
+        return nodes.Concat(parts, lineno=line)
+
+    def parse_unary(self, with_filter: bool = True) -> nodes.Expr:
+        stream = self.stream
+        sign = _SIGNS.get(stream.current.type)
+        node: nodes.Expr
+        if sign is None:
+            node = self.parse_primary()
+        else:
+            first, line = stream.at, next(stream).lineno
+            node = sign(self.parse_unary(False), lineno=line)
+            self._record(node, (first, stream.last))
+        node = self.parse_postfix(node)
+        return self.parse_filter_expr(node) if with_filter else node
 
     def parse_primary(self, with_namespace: bool = False) -> nodes.Expr:
         first = self.stream.at
@@ -170,7 +260,6 @@ def _recording_postfix(parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.
     ) -> nodes.Expr:
         first = self.stream.at
         if receiver is not None:
-            self._fill(receiver)
             first = self.extent(receiver)[0]
         node = parse(self, receiver, *args, **kwargs)
         if node is not None and node is not receiver:
