@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jinja2 import Environment
-from jinja2.lexer import Token, TokenStream
+from jinja2.lexer import TOKEN_EOF, Token, TokenStream
 
 
 class TokenLine(int):
@@ -66,10 +66,19 @@ class LocatedStream(TokenStream):
         self.last = -1
 
     def __next__(self) -> Token:
+        # As Jinja's, without a further call: an expression has many tokens.
+        taken = self.current
         if self.at >= 0:
             self.last = self.at
-        taken = super().__next__()
-        self.at = getattr(self.current.lineno, "token", -1)  # the end of the text is no token
+        if self._pushed:
+            self.current = self._pushed.popleft()
+        elif taken.type is not TOKEN_EOF:
+            try:
+                self.current = next(self._iter)
+            except StopIteration:
+                self.close()
+        line = self.current.lineno
+        self.at = line.token if type(line) is TokenLine else -1  # an empty text has no token
         return taken
 
     def look(self) -> Token:

@@ -145,12 +145,13 @@ class RecordingParser(Parser):
         return self.parse_filter_expr(node) if with_filter else node
 
     def parse_primary(self, with_namespace: bool = False) -> nodes.Expr:
-        first = self.stream.at
-        parenthesised = self.stream.current.type == "lparen"
-        node = super().parse_primary(with_namespace=with_namespace)
-        self._record(node, (first, self.stream.last))
+        stream = self.stream
+        first = stream.at
+        parenthesised = stream.current.type == "lparen"
+        node = super().parse_primary(with_namespace)
+        self._record(node, (first, stream.last))
         if parenthesised:
-            self.outer[id(node)] = (first, self.stream.last)
+            self.outer[id(node)] = (first, stream.last)
         return node
 
     def parse_tuple(self, *args: Any, **kwargs: Any) -> nodes.Tuple | nodes.Expr:
@@ -180,16 +181,18 @@ class RecordingParser(Parser):
         return body
 
     def parse(self) -> nodes.Template:
-        template = super().parse()
+        template = nodes.Template(self.subparse(), lineno=1)
         self.tree = Tree(template)
         for node in self.tree.nodes:
+            node.environment = self.environment  # what set_environment does, with a walk of its own
             if isinstance(node, nodes.Filter) and isinstance(node.node, nodes.Filter):
                 self._fill_filter(node.node, before=node)
             elif isinstance(node, nodes.Not) and isinstance(node.node, nodes.Test):
                 # "x is not t" is one piece of source for both of its nodes.
                 self.inner.setdefault(id(node.node), self.inner[id(node)])
+        inner = self.inner
         for node in reversed(self.tree.nodes):  # children first
-            if id(node) not in self.inner:
+            if id(node) not in inner:
                 self._fill(node)
         return template
 

@@ -26,31 +26,35 @@ class Tree:
         self.places: list[Place] = []
         above = [0]
         # Without recursion: chains of operators nest deeply.
-        stack = [(place, 0) for place in reversed(_children(root))]
+        stack: list[tuple[Place, int]] = []
+        _stack_children(stack, root, 0)
         while stack:
             place, parent = stack.pop()
-            index = len(self.nodes)
-            self.nodes.append(place.node)
+            node = place.node
+            if type(node) not in _LEAVES:
+                _stack_children(stack, node, len(self.nodes))
+            self.nodes.append(node)
             self.places.append(place)
             above.append(parent)
-            if not isinstance(place.node, _LEAVES):
-                stack.extend([(child, index) for child in reversed(_children(place.node))])
         self.indexes = {id(node): index for index, node in enumerate(self.nodes)}
-        self.ends = list(range(1, len(self.nodes) + 1))
-        for index in range(len(self.nodes) - 1, 0, -1):
-            self.ends[above[index]] = max(self.ends[above[index]], self.ends[index])
+        self.ends = ends = list(range(1, len(self.nodes) + 1))
+        for index in range(len(ends) - 1, 0, -1):
+            parent = above[index]
+            if ends[index] > ends[parent]:
+                ends[parent] = ends[index]
 
 
 #: Kinds of nodes that never hold others.
-_LEAVES = (nodes.Name, nodes.Const, nodes.TemplateData)
+_LEAVES = frozenset({nodes.Name, nodes.Const, nodes.TemplateData})
 
 
-def _children(parent: nodes.Node) -> list[Place]:
-    found: list[Place] = []
-    for name in parent.fields:
+def _stack_children(stack: list[tuple[Place, int]], parent: nodes.Node, index: int) -> None:
+    """Put the children of the node with an index on a stack, the last of them first."""
+    for name in reversed(parent.fields):
         value = getattr(parent, name, None)
         if isinstance(value, nodes.Node):
-            found.append(Place(value, parent, name))
+            stack.append((Place(value, parent, name), index))
         elif isinstance(value, list):
-            found += [Place(each, parent, name) for each in value if isinstance(each, nodes.Node)]
-    return found
+            for each in reversed(value):
+                if isinstance(each, nodes.Node):
+                    stack.append((Place(each, parent, name), index))
