@@ -210,9 +210,8 @@ class JinjaRenderer:
 
 
 def _compiled(template: Template, environment: jinja2.Environment) -> jinja2.Template:
-    for place in template.places:
-        if isinstance(place.parent, nodes.Output):
-            _fold(place.node, environment)
+    for node in template.printed:
+        _fold(node, environment)
     code = compile(code_of(template).plain, "<template>", "exec")
     # The globals are copied for every rendering, and a plain dictionary is quick to copy.
     names = dict(environment.make_globals(None))

@@ -28,6 +28,7 @@ class Conversation:
     loops: tuple[nodes.For, ...]
     printing_loops: tuple[nodes.For, ...]
     _called_from: dict[str, list[nodes.Call]] = field(repr=False)
+    _around: dict[int, nodes.For | None] = field(default_factory=dict, repr=False)
 
     def holds_messages(self, node: nodes.Node) -> bool:
         """Whether an expression is the list of messages: all, filtered, sliced or extended."""
@@ -35,10 +36,22 @@ class Conversation:
 
     def loop_around(self, node: nodes.Node) -> nodes.For | None:
         """The innermost loop over the messages in whose body a node stands."""
-        for loop, inside in _loops_around(self.template, node):
-            if inside and self._goes_over_messages(loop):
-                return loop
-        return None
+        known, parents = self._around, self.template.parents
+        below = []
+        loop: nodes.For | None = None
+        while id(node) not in known:
+            below.append(node)
+            parent, field = parents[id(node)].parent, parents[id(node)].field
+            if parent is None or type(parent) is nodes.Template:
+                break
+            if type(parent) is nodes.For and field == "body" and self._goes_over_messages(parent):
+                loop = parent
+                break
+            node = parent
+        else:
+            loop = known[id(node)]
+        known.update((id(each), loop) for each in below)
+        return loop
 
     def is_inside(self, node: nodes.Node) -> bool:
         """Whether a node is printed for one message, be it through macros."""
@@ -67,21 +80,22 @@ class Conversation:
 
     def knows_the_end(self, node: nodes.Node) -> bool:
         """Whether an expression by itself depends on messages after the current one."""
-        parent = self.template.parents[id(node)].parent
-        if isinstance(node, nodes.Getattr):
-            ahead = _is_loop(node.node) and node.attr in _AHEAD
+        if type(node) is nodes.Getattr:
+            ahead = node.attr in _AHEAD and _is_loop(node.node)
             return ahead and self._loop_is_over_messages(node)
-        if isinstance(node, nodes.Filter) and node.node is not None:
+        if type(node) is nodes.Filter and node.node is not None:
             return node.name not in _PLAIN_FILTERS and self.holds_messages(node.node)
-        if isinstance(node, nodes.Getitem):
+        if type(node) is nodes.Getitem:
             if isinstance(node.arg, nodes.Slice) or not self.holds_messages(node.node):
                 return False
             return _is_ahead(node.arg)
         # A whole conversation handed to a function or compared: nobody knows what is read of it.
         return (
-            isinstance(node, nodes.Name)
+            type(node) is nodes.Name
             and self.flow.variable(node) in self.names
-            and isinstance(parent, (nodes.Call, nodes.Operand, nodes.Keyword))
+            and isinstance(
+                self.template.parents[id(node)].parent, (nodes.Call, nodes.Operand, nodes.Keyword)
+            )
         )
 
     def _goes_over_messages(self, loop: nodes.For) -> bool:

@@ -99,6 +99,9 @@ def dependences(template: Template) -> tuple[Dependence, ...]:
     )
 
 
+#: The kinds of nodes that bring something in by themselves, or read a variable.
+_TELLING = (nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Call)
+
 #: The place that hands on, whether it is a condition, where it prints, and what it depends on.
 _Key = tuple[Span, bool, Where, Influence]
 
@@ -123,14 +126,13 @@ class _Analysis:
         """Whatever prints, with where it does so."""
         printing = self.conversation.printing_loops
         first = min((self.template.span(loop).start for loop in printing), default=None)
-        for node, parent, _ in self.template.places:
-            if isinstance(parent, nodes.Output):
-                if self.conversation.is_inside(node):
-                    yield node, Where.HISTORY
-                elif first is None or self.conversation.position(node) < first:
-                    yield node, Where.HEAD
-                else:
-                    yield node, Where.TAIL
+        for node in self.template.printed:
+            if self.conversation.is_inside(node):
+                yield node, Where.HISTORY
+            elif first is None or self.conversation.position(node) < first:
+                yield node, Where.HEAD
+            else:
+                yield node, Where.TAIL
 
     def readers(self, node: nodes.Node) -> Iterator[tuple[nodes.Node, bool]]:
         """The expressions that decide what an output prints: itself, and conditions around it."""
@@ -152,9 +154,10 @@ class _Analysis:
         found: set[Origin] = set()
         reads: set[Variable] = set()
         loop = self.conversation.loop_around(expression)
-        for node in (expression, *self.template.below(expression, nodes.Expr)):
+        variable = self.conversation.flow.variable
+        for node in (expression, *self.template.below(expression, _TELLING)):
             found.update(self._own_origins(node))
-            read = self.conversation.flow.variable(node)
+            read = variable(node)
             if read is None:
                 continue
             reads.add(read)
@@ -165,14 +168,15 @@ class _Analysis:
         return summary
 
     def _own_origins(self, node: nodes.Node) -> Iterator[Origin]:
-        if isinstance(node, nodes.Name) and node.ctx == "load" and node.name in self.kwargs:
-            yield self._origin(Influence.KWARG, node, node.name)
-        elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
+        if type(node) is nodes.Name:
+            if node.name in self.kwargs and node.ctx == "load":
+                yield self._origin(Influence.KWARG, node, node.name)
+        elif type(node) is nodes.Call and type(node.node) is nodes.Name:
             if node.node.name == "strftime_now":
                 yield self._origin(Influence.CLOCK, node)
             elif node.node.name == "lipsum":
                 yield self._origin(Influence.RANDOMNESS, node)
-        elif isinstance(node, nodes.Filter) and node.name == "random":
+        elif type(node) is nodes.Filter and node.name == "random":
             yield self._origin(Influence.RANDOMNESS, node)
         if self.conversation.knows_the_end(node):
             yield self._origin(Influence.LATER_MESSAGES, node)

@@ -54,9 +54,9 @@ class Flow:
 
     def variable(self, node: nodes.Node) -> Variable | None:
         """The variable that an expression reads: ``x``, or ``x.y`` where x may be a namespace."""
-        if isinstance(node, nodes.Name) and node.ctx == "load":
+        if type(node) is nodes.Name and node.ctx == "load":
             return self._scoped(node, node.name), None
-        if isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
+        if type(node) is nodes.Getattr and type(node.node) is nodes.Name:
             return node.node.name, node.attr
         return None
 
@@ -96,6 +96,8 @@ class Flow:
             yield from output.nodes
 
     def _scoped(self, node: nodes.Node, name: str) -> str:
+        if not self._macros:
+            return name
         known = self._known.get(id(node))
         if known is None:
             known = self._known[id(node)] = self._find_scoped(node, name)

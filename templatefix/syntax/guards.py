@@ -110,11 +110,11 @@ def _is_role(node: nodes.Node, names: frozenset[str]) -> bool:
 
 def field_of(node: nodes.Node) -> str | None:
     """The key that ``x.key``, ``x['key']`` or ``x.get('key')`` reads."""
-    if isinstance(node, nodes.Getattr):
+    if type(node) is nodes.Getattr:
         return node.attr
-    if isinstance(node, nodes.Getitem):
+    if type(node) is nodes.Getitem:
         return _text(node.arg)
-    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
+    if type(node) is nodes.Call and type(node.node) is nodes.Getattr:
         return _text(node.args[0]) if node.node.attr == "get" and node.args else None
     return None
 

@@ -110,9 +110,8 @@ def _printed(template: Template, carried: Carried) -> frozenset[Variable]:
     for target, value in carried.edges:
         readers.setdefault(target, []).append(value)
     queue = [
-        place.node
-        for place in template.places
-        if isinstance(place.parent, (nodes.Output, nodes.For))
+        *template.printed,
+        *(child for place in template.placed(nodes.For) for child in place.node.iter_child_nodes()),
     ]
     found: set[Variable] = set()
     while queue:

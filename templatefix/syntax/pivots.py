@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from jinja2 import nodes
 
@@ -17,6 +18,7 @@ from templatefix.syntax.guards import facts, guards, roles
 from templatefix.syntax.lookahead import is_settled
 from templatefix.syntax.span import Span
 from templatefix.syntax.template import Template
+from templatefix.syntax.tree import kinds_of
 
 #: Assignments that are followed back from an output. Farther away it is anybody's guess.
 _STEPS = 3
@@ -82,19 +84,33 @@ class _Search:
         self.edges: dict[Variable, list[nodes.Node]] = {}
         for target, value in self.flow.edges:
             self.edges.setdefault(target, []).append(value)
-        self.expressions: dict[Span, nodes.Node] = {}
-        self.printed: dict[Span, nodes.Node] = {}
         self._shown: dict[Span, bool] = {}
         self._read: dict[int, frozenset[str]] = {}
         self._guards: dict[int, list[nodes.Node]] = {}
-        self.collected: set[Span] = set()
-        for node, parent, _ in template.places:
-            if isinstance(node, nodes.Assign) and _is_appended_to(node):
-                self.collected.add(template.span(node))
-            if isinstance(node, nodes.Expr):
-                self.expressions.setdefault(template.span(node), node)
-            if isinstance(parent, nodes.Output):
-                self.printed[template.span(node)] = node
+
+    @cached_property
+    def printed(self) -> dict[Span, nodes.Node]:
+        """What outputs print, by its span."""
+        return {self.template.span(node): node for node in self.template.printed}
+
+    @cached_property
+    def expressions(self) -> dict[Span, nodes.Node]:
+        """The expression of a span: the outermost, where several share it."""
+        found: dict[Span, nodes.Node] = {}
+        kinds = kinds_of(nodes.Expr)
+        for node, _, _ in self.template.places:
+            if type(node) in kinds:
+                found.setdefault(self.template.span(node), node)
+        return found
+
+    @cached_property
+    def collected(self) -> frozenset[Span]:
+        """The assignments to lists that only grow at their end."""
+        return frozenset(
+            self.template.span(place.node)
+            for place in self.template.placed(nodes.Assign)
+            if isinstance(place.node, nodes.Assign) and _is_appended_to(place.node)
+        )
 
     def is_shown(self, output: Span) -> bool:
         """Whether an output is part of the conversation's text."""

@@ -142,9 +142,7 @@ def _of_dicts(template: Template) -> Iterator[Construct]:
         and isinstance(place.node.iter, nodes.Name)
         and place.node.iter.name == "tools"
     }
-    for node, parent, _ in template.places:
-        if not isinstance(parent, nodes.Output):
-            continue
+    for node in template.printed:
         is_dict = isinstance(node, nodes.Name) and node.name in tools
         if not is_dict and not isinstance(node, nodes.CondExpr):
             is_dict = carried.field(node) is not None and not any(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jinja2 import TemplateError, TemplateSyntaxError, nodes
 from jinja2.ext import loopcontrols
@@ -17,7 +17,7 @@ from templatefix.syntax.fault import Unparsable
 from templatefix.syntax.lexing import RawTokens
 from templatefix.syntax.parser import Extent, RecordingParser
 from templatefix.syntax.span import Lines, Position, Span, normalise_newlines
-from templatefix.syntax.tree import Place, Tree
+from templatefix.syntax.tree import Place, Tree, kinds_of
 
 #: Larger templates are not parsed. Published ones have some ten thousand characters and some
 #: thousand tokens.
@@ -117,6 +117,14 @@ class Template:
         return [self.places[index] for index in sorted(indexes)]
 
     @cached_property
+    def printed(self) -> tuple[nodes.Node, ...]:
+        """Whatever stands in an output, in the order of the source."""
+        outputs = [place.node for place in self.placed(nodes.Output)]
+        return tuple(
+            each for node in outputs if isinstance(node, nodes.Output) for each in node.nodes
+        )
+
+    @cached_property
     def parents(self) -> dict[int, Place]:
         """The place of a node, by the node's identity."""
         return {id(place.node): place for place in self.places}
@@ -128,8 +136,9 @@ class Template:
         """
         tree = self._tree
         first = tree.indexes[id(node)] + 1
-        found = tree.nodes[first : tree.ends[first - 1]]
-        return [each for each in found if isinstance(each, kind)]
+        found: list[Any] = tree.nodes[first : tree.ends[first - 1]]
+        kinds = kinds_of(kind)
+        return [each for each in found if type(each) in kinds]
 
     def _characters(self, extent: Extent) -> Span:
         first, last = extent
