@@ -39,6 +39,8 @@ _MOST_ATTRIBUTES = 1000
 
 _DICT_ATTRIBUTES = frozenset(dir(dict))
 
+_FORMATS = frozenset({"format", "format_map"})
+
 #: Printed expressions in which there is nothing to evaluate.
 _PLAIN = (nodes.TemplateData, nodes.Const, nodes.Name, nodes.Call)
 
@@ -68,7 +70,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return safe
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        if type(obj) is dict and attribute not in _DICT_ATTRIBUTES:
+        kind = type(obj)
+        if kind is dict and attribute not in _DICT_ATTRIBUTES:
             try:
                 return obj[attribute]
             except KeyError:
@@ -77,9 +80,16 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             value = getattr(obj, attribute)
         except AttributeError:
             return super().getattr(obj, attribute)
-        if not _may_format(value) and self.is_safe_attribute(obj, attribute, value):
-            return value
-        return super().getattr(obj, attribute)
+        safe = self._safe.get((kind, attribute))
+        if safe is None:
+            safe = self.is_safe_attribute(obj, attribute, value)
+        if not safe:
+            return super().getattr(obj, attribute)
+        # What may be the format of a text, Jinja replaces.
+        kind = type(value)
+        if kind is MethodType or (kind is BuiltinMethodType and value.__name__ in _FORMATS):
+            return super().getattr(obj, attribute)
+        return value
 
     # Arguments go by any name, so that ours begin with underscores, as Jinja's do.
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
@@ -87,18 +97,11 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             type(__obj) is BuiltinMethodType and type(__obj.__self__) in (str, dict)
         ):
             # Code that asks for no context and has no marks that forbid a call.
-            kwargs.pop("_block_vars", None)
-            kwargs.pop("_loop_vars", None)
+            if kwargs:
+                kwargs.pop("_block_vars", None)
+                kwargs.pop("_loop_vars", None)
             return __obj(*args, **kwargs)
         return super().call(__context, __obj, *args, **kwargs)
-
-
-def _may_format(value: Any) -> bool:
-    """Whether a value may be ``format`` or ``format_map`` of a text, which Jinja replaces."""
-    kind = type(value)
-    if kind is BuiltinMethodType:
-        return value.__name__ in ("format", "format_map")
-    return kind is MethodType
 
 
 class _PlainDict:
@@ -119,19 +122,32 @@ class _GuardedNamespace(Namespace):
         self, rest = args[0], args[1:]
         attributes = dict(*rest, **kwargs)
         for name in attributes:
-            _refuse_underscore(name)
-        Namespace.__init__(self, attributes)
+            if isinstance(name, str) and name[:1] == "_":
+                raise _forbidden(name)
+        self._Namespace__attrs = attributes
+
+    # As Jinja's own, which looks up where it keeps the attributes by a call of this as well.
+    def __getattribute__(self, name: str) -> Any:
+        if name == "_Namespace__attrs" or name == "__class__":
+            return _attribute(self, name)
+        try:
+            return _attribute(self, "_Namespace__attrs")[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
     def __setitem__(self, name: str, value: Any) -> None:
-        _refuse_underscore(name)
-        super().__setitem__(name, value)
+        if isinstance(name, str) and name[:1] == "_":
+            raise _forbidden(name)
+        _attribute(self, "_Namespace__attrs")[name] = value
 
 
-def _refuse_underscore(name: object) -> None:
-    if isinstance(name, str) and name.startswith("_"):
-        raise jinja2.exceptions.SecurityError(
-            f"a namespace attribute may not begin with an underscore: {name!r}"
-        )
+_attribute = object.__getattribute__
+
+
+def _forbidden(name: str) -> jinja2.exceptions.SecurityError:
+    return jinja2.exceptions.SecurityError(
+        f"a namespace attribute may not begin with an underscore: {name!r}"
+    )
 
 
 def _raise_exception(message: str) -> None:
@@ -227,8 +243,8 @@ def _fold(printed: nodes.Node, environment: jinja2.Environment) -> None:
 
 def rendering(request: RenderRequest) -> Step:
     """The step of rendering a request: what an overrun is reported with."""
-    answers = sum(message.get("role") == "assistant" for message in request.messages)
-    return Step("rendering", request.kwargs, answers + 1)
+    roles = [message.get("role") for message in request.messages]
+    return Step("rendering", request.kwargs, roles.count("assistant") + 1)
 
 
 def over_limit(fault: Exceeded, step: Step, template: jinja2.Template) -> OverLimit:
