@@ -8,11 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from jinja2 import nodes
 
 from templatefix.syntax import Span, Template
+from templatefix.syntax.tree import kinds_of
 
 
 @dataclass(frozen=True)
@@ -23,26 +24,66 @@ class Assignment:
     expressions: tuple[nodes.Node, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Outline:
-    """``branches``: the test and the whole of every ``if``, inline if and filtered loop.
+    """What blame looks up in a template; each list is made when it is first asked for."""
 
-    ``deciders``: the tests in an ``if`` or a ``set``, and the variables that are set in it.
-    ``assignments`` are in the order of the source.
-    """
+    def __init__(self, template: Template) -> None:
+        self._template = template
 
-    branches: tuple[tuple[Span, Span], ...]
-    deciders: tuple[tuple[tuple[Span, ...], frozenset[str | None]], ...]
-    assignments: tuple[Assignment, ...]
-    _expressions: tuple[nodes.Expr, ...]
-    _starts: tuple[int, ...]
-    _ends: tuple[int, ...]
+    @cached_property
+    def branches(self) -> tuple[tuple[Span, Span], ...]:
+        """The test and the whole of every ``if``, inline if and filtered loop."""
+        span = self._template.span
+        return tuple(
+            (span(test), span(place.node))
+            for place in self._template.placed(nodes.If, nodes.CondExpr, nodes.For)
+            if (test := getattr(place.node, "test", None)) is not None
+        )
+
+    @cached_property
+    def deciders(self) -> tuple[tuple[tuple[Span, ...], frozenset[str | None]], ...]:
+        """The tests in an ``if`` or a ``set``, and the variables that are set in it."""
+        template = self._template
+        found = []
+        for node, _, _ in template.placed(nodes.If, nodes.Assign):
+            tests = tuple(map(template.span, _tests(template, node)))
+            if tests:
+                targets = frozenset(map(_target, template.below(node, nodes.Assign)))
+                if isinstance(node, nodes.Assign):
+                    targets |= {_target(node)}
+                if targets:
+                    found.append((tests, targets))
+        return tuple(found)
+
+    @cached_property
+    def assignments(self) -> tuple[Assignment, ...]:
+        """Every ``set``, in the order of the source."""
+        found = []
+        for node, _, _ in self._template.placed(nodes.Assign, nodes.AssignBlock):
+            if isinstance(node, nodes.Assign):
+                values = (node.node, *self._template.below(node.node, nodes.Expr))
+                found.append(Assignment(_target(node), values))
+            elif isinstance(node, nodes.AssignBlock) and node.filter is not None:
+                found.append(Assignment(_target(node), tuple(_filters(node.filter))))
+        return tuple(found)
+
+    @cached_property
+    def _expressions(self) -> tuple[nodes.Node, ...]:
+        kinds = kinds_of(nodes.Expr)
+        return tuple(place.node for place in self._template.places if type(place.node) in kinds)
 
     def within(self, span: Span) -> list[nodes.Node]:
         """The expressions that stand within a span of the source."""
-        first = bisect_left(self._starts, span.start)
-        last = bisect_left(self._starts, span.end + 1)
-        return [self._expressions[i] for i in range(first, last) if self._ends[i] <= span.end]
+        first = bisect_left(self._expressions, span.start, key=self._start)
+        last = bisect_left(self._expressions, span.end + 1, key=self._start)
+        return [
+            each
+            for each in self._expressions[first:last]
+            if self._template.span(each).end <= span.end
+        ]
+
+    def _start(self, node: nodes.Node) -> int:
+        return self._template.span(node).start
 
     @lru_cache(maxsize=256)  # noqa: B019 - outlines are few and small
     def sources(self, span: Span) -> tuple[frozenset[str], tuple[nodes.Node, ...]]:
@@ -67,37 +108,11 @@ class Outline:
 
 @lru_cache(maxsize=4)
 def outline(template: Template) -> Outline:
-    branches, deciders, assignments, expressions = [], [], [], []
-    for node, _, _ in template.places:
-        if isinstance(node, (nodes.If, nodes.CondExpr)):
-            branches.append((template.span(node.test), template.span(node)))
-        if isinstance(node, nodes.For) and node.test is not None:
-            branches.append((template.span(node.test), template.span(node)))
-        if isinstance(node, nodes.Assign):
-            values = (node.node, *template.below(node.node, nodes.Expr))
-            assignments.append(Assignment(_target(node), values))
-        if isinstance(node, nodes.AssignBlock) and node.filter is not None:
-            assignments.append(Assignment(_target(node), tuple(_filters(node.filter))))
-        if isinstance(node, nodes.Expr):
-            expressions.append(node)
-        if isinstance(node, (nodes.If, nodes.Assign)):
-            tests = tuple(template.span(test) for test in _tests(template, node))
-            assigned = [node, *template.below(node, nodes.Assign)]
-            targets = {_target(each) for each in assigned if isinstance(each, nodes.Assign)}
-            if tests and targets:
-                deciders.append((tests, frozenset(targets)))
-    spans = [template.span(node) for node in expressions]
-    return Outline(
-        tuple(branches),
-        tuple(deciders),
-        tuple(assignments),
-        tuple(expressions),
-        tuple(span.start for span in spans),
-        tuple(span.end for span in spans),
-    )
+    """The outline of a template, the same for all who ask."""
+    return Outline(template)
 
 
-def _tests(template: Template, node: nodes.If | nodes.Assign) -> list[nodes.Node]:
+def _tests(template: Template, node: nodes.Node) -> list[nodes.Node]:
     tests: list[nodes.Node] = [node.test] if isinstance(node, nodes.If) else []
     return tests + [inner.test for inner in template.below(node, nodes.CondExpr)]
 
