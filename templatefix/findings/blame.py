@@ -55,8 +55,18 @@ class Witness:
         except (Refused, Crashed, SyntaxFault, Unpresentable):
             return None
 
+    def text(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> str | None:
+        """The text of a request's traced rendering, where it is known without making that."""
+        if self.server.ours is not self.server:
+            return None
+        try:
+            return self.server.prompt(messages, tools, kwargs)
+        except (Refused, Crashed, Unpresentable):
+            return None
 
-#: The rendering of the earlier request, made when it is first asked for.
+
+#: The rendering of the earlier request, made when it is first asked for; None where it cannot be
+#: made, or shows nothing of what is lost now.
 _Asked = Callable[[], Trace | None]
 
 
@@ -83,6 +93,9 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
 
     @cache
     def asked() -> Trace | None:
+        text = witness.text(before.messages, tools, before.kwargs)
+        if text is not None and not _shows(text, before.stream, at, evidence):
+            return None  # nothing in it could be told from now
         return witness.watch(before.messages, tools, before.kwargs, True)
 
     told = _told(comparison, tools, witness) if at >= len(before.prompt) - _tail(before) else None
@@ -90,7 +103,7 @@ def blame(comparison: Comparison, evidence: Evidence, tools: Tools, witness: Wit
     printed_then = _printed_then(before.stream, at, asked, told)
     flip = None
     for then, message in _views(evidence, before.messages, asked, told, printed_now):
-        if common_prefix(then.text, before.stream) <= at and not _reasons(then, evidence):
+        if not _shows(then.text, before.stream, at, evidence):
             continue  # what is lost now was lost then: nothing that flipped since is the cause
         flip = _flip(witness.template, then, now, message, (printed_then, printed_now))
         if flip is not None:
@@ -177,11 +190,16 @@ def _flip(
     return next(iter(around or feeding), None)
 
 
-def _reasons(view: Trace, evidence: Evidence) -> bool:
-    """Whether a rendering shows the reasoning that is gone, if without whitespace around it."""
+def _shows(text: str, stream: str, at: int, evidence: Evidence) -> bool:
+    """Whether an earlier rendering shows what is lost now: the stream's character at ``at``.
+
+    Or the reasoning that is gone, if without whitespace around it.
+    """
+    if common_prefix(text, stream) > at:
+        return True
     if not evidence.reasoning_is_gone or evidence.reasoning is None:
         return False
-    return evidence.stream_part[slice(*evidence.reasoning)].strip() in view.text
+    return evidence.stream_part[slice(*evidence.reasoning)].strip() in text
 
 
 def _rounds(branches: Sequence[Branch]) -> dict[Span, list[bool]]:
