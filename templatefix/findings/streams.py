@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from templatefix.findings.finding import Streams, Token
@@ -26,28 +27,36 @@ def streams_of(comparison: Comparison, encoder: Encoder) -> Streams:
     shown = reuse + len(theirs)
     # What is new is shown where what it follows is.
     new = prompt[history : history + _NEW] if shown == history else []
+    added = encoder.special_tokens()
+    known: dict[int, Token] = {}
+    for one in {*stream[start:reuse], *ours, *theirs, *new}:
+        text = encoder.token_text(one)
+        known[one] = Token(one, text, text in added)
     return Streams(
         start,
-        tuple(_tokens(stream[start:reuse], encoder)),
-        tuple(_aligned(_tokens(ours, encoder), _tokens(theirs, encoder))),
-        tuple(_tokens(new, encoder)),
+        tuple(_tokens(stream[start:reuse], known, encoder)),
+        tuple(_aligned(_tokens(ours, known, encoder), _tokens(theirs, known, encoder))),
+        tuple(_tokens(new, known, encoder)),
         (len(stream) - reuse - len(ours), len(prompt) - shown - len(new)),
     )
 
 
-def _tokens(ids: Sequence[int], encoder: Encoder) -> list[Token]:
+def _tokens(ids: Sequence[int], known: Mapping[int, Token], encoder: Encoder) -> list[Token]:
     """The tokens; a character that several of them share is the first one's."""
-    added = encoder.special_tokens()
-    texts = [encoder.token_text(token_id) for token_id in ids]
+    tokens = [known[one] for one in ids]
     start = 0
-    while start < len(texts):
+    while start < len(tokens):
         end = start
-        while end < len(texts) and _PART in texts[end]:
+        while end < len(tokens) and _PART in tokens[end].text:
             end += 1
         if end - start > 1 and _PART not in (whole := encoder.decode(ids[start:end])):
-            texts[start:end] = [whole, *[""] * (end - start - 1)]
+            texts = [whole, *[""] * (end - start - 1)]
+            tokens[start:end] = [
+                replace(token, text=text, special=text in encoder.special_tokens())
+                for token, text in zip(tokens[start:end], texts, strict=True)
+            ]
         start = end + 1
-    return [Token(one, text, text in added) for one, text in zip(ids, texts, strict=True)]
+    return tokens
 
 
 def _aligned(

@@ -95,7 +95,9 @@ class Recorder:
     def data(self, place: int, text: str) -> Printed:
         """Template data, or a printed constant."""
         self.outputs += 1
-        return printed(text, [(0, len(text), place, self.message)] if text else ())
+        remembering = Printed(text)
+        remembering._templatefix_marks = ((0, len(text), place, self.message),) if text else ()
+        return remembering
 
     def block(self, place: int, value: Any) -> Any:
         """What a call or filter block prints, or a loop that calls itself."""
@@ -110,7 +112,7 @@ class Recorder:
         offset = 0
         text = "".join(parts)
         for part in parts:
-            if isinstance(part, Printed):
+            if type(part) is Printed:
                 _add(marks, part, offset)
             offset += len(part)
         return printed(text, marks)
