@@ -13,6 +13,7 @@ from jinja2.compiler import CodeGenerator, Frame
 from jinja2.idtracking import VAR_LOAD_RESOLVE
 
 from templatefix.syntax.template import Template
+from templatefix.syntax.tree import LEAVES, kinds_of
 
 #: Around what is there for tracing only. Generated code has no such characters of its own: texts
 #: of the template stand in it with escapes.
@@ -20,6 +21,10 @@ BEGIN, END = "\x01", "\x02"
 
 #: What a ``set`` in a loop may take a message from.
 _ORIGINS = (nodes.Getitem, nodes.Filter, nodes.CondExpr, nodes.Name, nodes.Call)
+
+
+#: What holds nothing but expressions.
+_WALKED = kinds_of((nodes.Expr, nodes.Helper, nodes.Output)) - LEAVES
 
 
 class MarkingGenerator(CodeGenerator):
@@ -99,7 +104,7 @@ class MarkingGenerator(CodeGenerator):
             self.trace(")" * closing)
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
-        with self._found_at_once(node):
+        with self._found_at_once(node), self._names_at_once():
             super().visit_Template(node, frame)
 
     def pull_dependencies(self, nodes_: Iterable[nodes.Node]) -> None:
@@ -122,6 +127,26 @@ class MarkingGenerator(CodeGenerator):
             yield
         finally:
             vars(node).pop("find_all", None)
+
+    @contextmanager
+    def _names_at_once(self) -> Iterator[None]:
+        """Let whoever walks through an expression of a statement come to its names directly.
+
+        Jinja walks through all of the tree several times to find out about names, and nothing else
+        in an expression matters to it there. For the filters and tests of each block it walks, too.
+        """
+        template = self._template
+        shortened = []
+        for node, parent, _ in () if template.placed(nodes.Block) else template.places:
+            if type(node) in _WALKED and (parent is None or type(parent) not in _WALKED):
+                below = partial(template.below, node, (nodes.Name, nodes.NSRef))
+                vars(node)["iter_child_nodes"] = below
+                shortened.append(node)
+        try:
+            yield
+        finally:
+            for node in shortened:
+                del vars(node)["iter_child_nodes"]
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
         if frame.require_output_check:  # only where the template extends another: none can

@@ -48,7 +48,7 @@ class Tree:
         while stack:
             place, parent = stack.pop()
             node = place.node
-            if type(node) not in _LEAVES:
+            if type(node) not in LEAVES:
                 _stack_children(stack, node, len(self.nodes))
             self.nodes.append(node)
             self.places.append(place)
@@ -62,7 +62,7 @@ class Tree:
 
 
 #: Kinds of nodes that never hold others.
-_LEAVES = frozenset({nodes.Name, nodes.Const, nodes.TemplateData})
+LEAVES = frozenset({nodes.Name, nodes.Const, nodes.TemplateData})
 
 
 def _stack_children(stack: list[tuple[Place, int]], parent: nodes.Node, index: int) -> None:
