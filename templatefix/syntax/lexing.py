@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jinja2 import Environment
-from jinja2.lexer import TOKEN_EOF, Token, TokenStream
+from jinja2.lexer import TOKEN_EOF, Lexer, Token, TokenStream
+
+from templatefix.syntax.listing import RawToken, listing
 
 
 class TokenLine(int):
@@ -32,19 +34,13 @@ class RawTokens:
     """
 
     def __init__(self, environment: Environment, source: str) -> None:
-        self.tokens: list[tuple[int, str, str]] = list(environment.lexer.tokeniter(source, None))
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        position = 0
-        for _, kind, value in self.tokens:
-            start = source.index(value, position)
-            # What Jinja strips around a tag is dropped from its token stream.
-            if start > position and source[position:start].strip():
-                raise AssertionError(f"the lexer skipped {source[position:start]!r}")
-            position = start + len(value)
-            self.starts.append(start)
-            # The end of a tag swallows the whitespace that its dash or trim_blocks removes.
-            self.ends.append(start + len(value.rstrip()) if kind.endswith("_end") else position)
+        listed = listing(environment.lexer, source) or _told_by_jinja(environment.lexer, source)
+        self.tokens, self.starts = listed
+        # The end of a tag swallows the whitespace that its dash or trim_blocks removes.
+        self.ends = [
+            start + len(value.rstrip() if kind.endswith("_end") else value)
+            for (_, kind, value), start in zip(self.tokens, self.starts, strict=True)
+        ]
 
     def significant_before(self, index: int) -> int:
         """The last token before ``index`` that the parser sees."""
@@ -52,6 +48,21 @@ class RawTokens:
         while self.tokens[index][1] == "whitespace":
             index -= 1
         return index
+
+
+def _told_by_jinja(lexer: Lexer, source: str) -> tuple[list[RawToken], list[int]]:
+    """The raw tokens of a source and where they begin; raises what Jinja raises of it."""
+    tokens = list(lexer.tokeniter(source, None))
+    starts = []
+    position = 0
+    for _, _, value in tokens:
+        start = source.index(value, position)
+        # What Jinja strips around a tag is dropped from its token stream.
+        if start > position and source[position:start].strip():
+            raise AssertionError(f"the lexer skipped {source[position:start]!r}")
+        position = start + len(value)
+        starts.append(start)
+    return tokens, starts
 
 
 class LocatedStream(TokenStream):
