@@ -185,9 +185,19 @@ def _flip(
         for was, now_is in zip(earlier_rounds.get(span, ()), outcomes, strict=False)
         if was != now_is
     ]
-    around = [flip for flip in flips if _encloses(template, flip.span, pieces)]
-    feeding = [flip for flip in flips if _feeds(template, flip.span, pieces)]
-    return next(iter(around or feeding), None)
+    if not flips:
+        return None
+    return _within(flips, _enclosing(template, pieces)) or _within(
+        flips, _feeding(template, pieces)
+    )
+
+
+def _within(flips: Sequence[_Flip], tests: Sequence[Span]) -> _Flip | None:
+    """The first of the conditions that is one of the tests, or part of one."""
+    return next(
+        (flip for flip in flips if any(_inside(flip.span, test) for test in tests)),
+        None,
+    )
 
 
 def _shows(text: str, stream: str, at: int, evidence: Evidence) -> bool:
@@ -209,27 +219,28 @@ def _rounds(branches: Sequence[Branch]) -> dict[Span, list[bool]]:
     return found
 
 
-def _encloses(
-    template: Template, condition: Span, pieces: tuple[Piece | None, Piece | None]
-) -> bool:
-    """Whether an ``if`` with this condition holds one of the outputs."""
+def _enclosing(template: Template, pieces: tuple[Piece | None, Piece | None]) -> list[Span]:
+    """The tests of every ``if`` that holds one of the outputs."""
     spans = [piece.span for piece in pieces if piece is not None]
-    return any(
-        _inside(condition, test) and any(_inside(span, whole) for span in spans)
+    return [
+        test
         for test, whole in outline(template).branches
-    )
+        if any(_inside(span, whole) for span in spans)
+    ]
 
 
-def _feeds(template: Template, condition: Span, pieces: tuple[Piece | None, Piece | None]) -> bool:
-    """Whether a condition decides on a variable that one of the outputs prints."""
+def _feeding(template: Template, pieces: tuple[Piece | None, Piece | None]) -> list[Span]:
+    """The tests that decide on a variable that one of the outputs prints."""
     known = outline(template)
     wanted = {
         name for piece in pieces if piece is not None for name in known.sources(piece.span)[0]
     }
-    return any(
-        not wanted.isdisjoint(targets) and any(_inside(condition, test) for test in tests)
+    return [
+        test
         for tests, targets in known.deciders
-    )
+        if not wanted.isdisjoint(targets)
+        for test in tests
+    ]
 
 
 def _decision(template: Template, condition: Span) -> Span | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeVar
 
 from jinja2 import nodes
 
 from templatefix.syntax.template import Template
 
 ContentFormat = Literal["string", "openai"]
+
+N = TypeVar("N", bound=nodes.Node)
 
 
 class _NoPlainName(Exception):
@@ -33,10 +35,9 @@ def content_format(template: Template) -> ContentFormat:
 
 def _loops_over_content(template: Template) -> bool:
     # vLLM walks the tree with Jinja's search; for statements that is the order of the source.
-    found = [place.node for place in template.places]
-    loops = [node for node in found if isinstance(node, nodes.For)]
-    messages = _message_names(found, loops)
-    by_macro = _macro_loops(template, found, messages)
+    loops = _all(template, nodes.For)
+    messages = _message_names(_all(template, nodes.Assign), loops)
+    by_macro = _macro_loops(template, messages)
     for loop in loops:
         name = loop.iter.name if isinstance(loop.iter, nodes.Name) else None
         in_macro = id(loop) in by_macro
@@ -50,10 +51,13 @@ def _loops_over_content(template: Template) -> bool:
     return False
 
 
-def _message_names(found: list[nodes.Node], loops: list[nodes.For]) -> frozenset[str]:
+def _all(template: Template, kind: type[N]) -> list[N]:
+    return [place.node for place in template.placed(kind) if isinstance(place.node, kind)]
+
+
+def _message_names(assignments: list[nodes.Assign], loops: list[nodes.For]) -> frozenset[str]:
     """The variables of the loops over the messages, or over a filtered or sliced copy."""
     conversations = ["messages"]
-    assignments = [node for node in found if isinstance(node, nodes.Assign)]
     for conversation in conversations:  # grows while it is walked
         for assignment in assignments:
             if _is_plain(assignment.node, conversation):
@@ -67,15 +71,12 @@ def _message_names(found: list[nodes.Node], loops: list[nodes.For]) -> frozenset
     )
 
 
-def _macro_loops(
-    template: Template, found: list[nodes.Node], messages: frozenset[str]
-) -> dict[int, set[str]]:
+def _macro_loops(template: Template, messages: frozenset[str]) -> dict[int, set[str]]:
     """For each loop inside a macro, the macro's parameters that some call fills with content."""
     loops: dict[int, set[str]] = {}
-    calls = [
-        node for node in found if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name)
-    ]
-    for macro in (node for node in found if isinstance(node, nodes.Macro)):
+    macros = _all(template, nodes.Macro)
+    calls = _all(template, nodes.Call) if macros else []
+    for macro in macros:
         filled = {
             parameter
             for call in calls
@@ -99,8 +100,10 @@ def _arguments(macro: nodes.Macro, call: nodes.Call) -> Iterator[tuple[str, node
 
 def _bare(node: nodes.Node | None) -> nodes.Node | None:
     """What is left of an expression without its filters, tests and slices."""
-    while isinstance(node, (nodes.Filter, nodes.Test)) or (
-        isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice)
+    while (
+        type(node) is nodes.Filter
+        or type(node) is nodes.Test
+        or (type(node) is nodes.Getitem and type(node.arg) is nodes.Slice)
     ):
         node = node.node
     return node
