@@ -16,7 +16,7 @@ _MARKED = re.compile(f"{BEGIN}[^{END}]*{END}")
 
 @dataclass(frozen=True)
 class Code:
-    """A template's code, for any environment that has our extensions.
+    """A template's code, for environments with the extensions, filters and tests that we parse by.
 
     ``marked`` is the code with what reports on a rendering between marks: see
     :class:`MarkingGenerator`, for the nodes and the numbers of conditions as well.

@@ -108,13 +108,26 @@ class MarkingGenerator(CodeGenerator):
             super().visit_Template(node, frame)
 
     def pull_dependencies(self, nodes_: Iterable[nodes.Node]) -> None:
-        """Of every filter and every test one use tells as much as all of them."""
-        root = self._template.ast
-        uses = self._template.below(root, (nodes.Filter, nodes.Test))
+        """Of every filter and every test one use tells as much as all of them.
+
+        Only what this environment lacks needs code for being lacked.
+        """
         if self.blocks:  # each of them has its own
             super().pull_dependencies(nodes_)
-        else:
-            super().pull_dependencies({(type(use), use.name): use for use in uses}.values())
+            return
+        lacking: list[nodes.Node] = []
+        for kind, field, numbers in (
+            (nodes.Filter, "filters", self.filters),
+            (nodes.Test, "tests", self.tests),
+        ):
+            uses = {use.name: use for use in self._template.below(self._template.ast, kind)}
+            for name in sorted(uses):
+                if name in getattr(self.environment, field):
+                    numbers[name] = self.temporary_identifier()
+                    self.writeline(f"{numbers[name]} = environment.{field}[{name!r}]")
+                else:
+                    lacking.append(uses[name])
+        super().pull_dependencies(lacking)
 
     @contextmanager
     def _found_at_once(self, node: nodes.Node) -> Iterator[None]:
