@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from templatefix.errors import TargetError
-from templatefix.prefix import common_prefix
 
-from .split import AddedLiteral, Splitter
+from .split import AddedLiteral, Piece, Splitter
 from .vocabulary import token_bytes
 
 if TYPE_CHECKING:
@@ -48,6 +47,20 @@ class _Encoded:
     ids: list[int]
     cuts: list[int]
     counts: list[int]
+
+    def shared_cuts(self, text: str, lookahead: int, least: int) -> int:
+        """How many of the first cuts are those of another text, which agrees with this one up to
+        ``lookahead`` characters behind them; ``least`` where there are no more than that."""
+        low, high, done = least, bisect_right(self.cuts, len(self.text) - lookahead), 0
+        middle = high  # one text is most often the beginning of the other
+        while low < high:
+            end = self.cuts[middle - 1] + lookahead
+            if text.startswith(self.text[done:end], done):
+                low, done = middle, end
+            else:
+                high = middle - 1
+            middle = (low + high + 1) // 2
+        return low
 
 
 @dataclass
@@ -93,6 +106,7 @@ class SegmentEncoder:
         self.characters_encoded = 0
         self._tokenizer = tokenizer
         self._added = {literal.token_id: literal for literal in added}
+        self._ids = {literal.text: literal.token_id for literal in self._added.values()}
         self._remembered: deque[_Encoded] = deque(maxlen=_REMEMBERED_TEXTS)
         self._whole: dict[str, list[int]] = {}
         self._whole_characters = 0
@@ -123,17 +137,38 @@ class SegmentEncoder:
         start, encoded = self._resume(text, self._splitter.lookahead)
         if start == len(text):
             return list(encoded.ids)
+        turns = self._splitter.in_turns(text, start)
+        if turns is None:
+            self._add_pieces(encoded, self._splitter.split(text, start))
+        else:
+            self._add_turns(encoded, start, turns)
+        self._remembered.append(encoded)
+        return list(encoded.ids)
+
+    def _add_pieces(self, encoded: _Encoded, pieces: Iterable[Piece]) -> None:
         ids = encoded.ids
-        for piece in self._splitter.split(text, start):
+        for piece in pieces:
             if piece.token_id is None:
-                ids += self._segment(text[piece.start : piece.end], first=piece.start == 0)
+                segment = encoded.text[piece.start : piece.end]
+                ids += self._segment(segment, first=piece.start == 0)
             else:
                 ids.append(piece.token_id)
             if piece.resume:
                 encoded.cuts.append(piece.end)
                 encoded.counts.append(len(ids))
-        self._remembered.append(encoded)
-        return list(ids)
+
+    def _add_turns(self, encoded: _Encoded, start: int, turns: list[str]) -> None:
+        """Add segments and added tokens in turns, which is what most texts are split into."""
+        ids, position = encoded.ids, start
+        for segment, token in zip(turns[::2], turns[1::2], strict=False):
+            if segment:
+                ids += self._segment(segment, first=position == 0)
+            ids.append(self._ids[token])
+            position += len(segment) + len(token)
+            encoded.cuts.append(position)
+            encoded.counts.append(len(ids))
+        if turns[-1]:
+            ids += self._segment(turns[-1], first=position == 0)
 
     def encode_continuation(self, text: str) -> list[int]:
         if self._anchor is not None:
@@ -151,9 +186,9 @@ class SegmentEncoder:
                 return len(text), known
             if not known.cuts or known.cuts[-1] <= start:
                 continue  # it reaches no further
-            common = common_prefix(known.text, text)
-            cuts = bisect_right(known.cuts, common - lookahead)
-            if cuts and known.cuts[cuts - 1] > start:
+            before = bisect_right(known.cuts, start)
+            cuts = known.shared_cuts(text, lookahead, before)
+            if cuts > before:
                 start, index, best = known.cuts[cuts - 1], cuts, known
         count = best.counts[index - 1] if index else 0
         return start, _Encoded(text, best.ids[:count], best.cuts[:index], best.counts[:index])
@@ -272,7 +307,6 @@ class ShippedEncoder(SegmentEncoder):
         segments: Segments,
     ) -> None:
         self._begin(tokenizer, source, added, segments)
-        self._ids = {literal.text: literal.token_id for literal in self._added.values()}
         self._splitter = Splitter(self._added.values(), identity_normalizer=True)
 
     def token_id(self, text: str) -> int | None:

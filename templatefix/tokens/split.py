@@ -63,6 +63,7 @@ class LiteralSplitter:
         self._lengths: dict[str, list[int]] = {}
         self._candidates: re.Pattern[str] | None = None
         self._all: re.Pattern[str] | None = None
+        self._spaced = any(each.lstrip or each.rstrip for each in self._literals.values())
         if 0 < len(self._literals) <= _FEW:
             self._all = _any_of(self._literals)
             return
@@ -77,6 +78,13 @@ class LiteralSplitter:
     def is_empty(self) -> bool:
         """Whether there is nothing to split at."""
         return not self._literals
+
+    def in_turns(self, text: str) -> list[str] | None:
+        """The stretches between literals and the literals, in turns; the first and the last are
+        stretches, which may be empty. None where only :meth:`split` can tell."""
+        if self._all is None or self._spaced or not self._final:
+            return None
+        return self._all.split(text)
 
     def split(self, text: str, start: int, stop: int) -> Iterator[Piece]:
         """The pieces of ``text[start:stop]``; ``start`` is 0 or the end of an added token."""
@@ -117,7 +125,7 @@ class LiteralSplitter:
 
 def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
     """A pattern that finds the longest of the texts that begin where the first of them does."""
-    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))))
+    return re.compile(f"({'|'.join(map(re.escape, sorted(texts, key=len, reverse=True)))})")
 
 
 class Splitter:
@@ -149,6 +157,14 @@ class Splitter:
     def can_split(self, text: str) -> bool:
         """False where the cuts are not certain, so that only the whole text may be encoded."""
         return not self._never and not any(word in text for word in self._single_words)
+
+    def in_turns(self, text: str, start: int = 0) -> list[str] | None:
+        """What :meth:`split` finds, as texts: those to encode and added tokens in turns.
+
+        The first and the last are to be encoded, and may be empty. Pieces may be resumed after
+        each token. None where a token takes the space beside it, or there are many of them.
+        """
+        return self._first.in_turns(text[start:]) if self._second.is_empty else None
 
     def split(self, text: str, start: int = 0) -> Iterator[Piece]:
         """The pieces of ``text[start:]``; ``start`` is 0 or the end of a resumable piece."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from templatefix.source.template import TokenizerRef
 from templatefix.tokens import load_encoder
 from templatefix.tokens.fallback import shipped_tokenizer
 from templatefix.tokens.segments import SegmentEncoder
-from templatefix.tokens.split import Piece
 from tests.corpus import corpus_directory
 
 from . import small
@@ -151,13 +150,13 @@ def test_text_before_a_special_token_is_searched_for_special_tokens_once(
 ) -> None:
     encoder = SegmentEncoder(small.byte_level(), "test")
     assert encoder._splitter is not None
-    split, starts = encoder._splitter.split, []
+    in_turns, starts = encoder._splitter.in_turns, []
 
-    def recorded(text: str, start: int) -> Iterator[Piece]:
+    def recorded(text: str, start: int) -> list[str] | None:
         starts.append(start)
-        return split(text, start)
+        return in_turns(text, start)
 
-    monkeypatch.setattr(encoder._splitter, "split", recorded)
+    monkeypatch.setattr(encoder._splitter, "in_turns", recorded)
     prompt, extended = conversation(50)[-1], conversation(51)[-1]
     encoder.encode(prompt)
     encoder.encode("another conversation")
