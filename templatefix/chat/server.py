@@ -16,8 +16,8 @@ from templatefix.tokens import Encoder
 Kwargs = Mapping[str, Any]
 Tools = Sequence[Message] | None
 
-#: Messages and tools as JSON, kwargs as JSON, whether a generation prompt is wanted, and when.
-_Key = tuple[tuple[str, ...], tuple[str, ...], str, bool, datetime]
+#: Messages and tools as JSON, kwargs as JSON, and whether a generation prompt is wanted.
+_Key = tuple[tuple[str, ...], tuple[str, ...], str, bool]
 
 #: Values that leave a kwarg as it is without it (vLLM 0.32: ``renderers/params.py``).
 _UNSET = (None, "auto")
@@ -41,7 +41,7 @@ class Server:
         self.renderer = renderer
         self.content_format: ContentFormat = content_format
         self.knows_developer = knows_developer
-        self._prompts: dict[_Key, str | Refused | Crashed] = {}
+        self._prompts: dict[tuple[_Key, datetime], str | Refused | Crashed] = {}
         # Conversations share their messages and tools: each is looked at once, and kept with what
         # came of it, so that its identity stays its own.
         self._spelled: dict[int, tuple[object, str]] = {}
@@ -102,7 +102,7 @@ class Server:
         clock: datetime = PINNED_CLOCK,
     ) -> str:
         """The text of the prompt for a request."""
-        key = (*self._key(messages, tools, kwargs, generation_prompt), clock)
+        key = self._key(messages, tools, kwargs, generation_prompt), clock
         known = self._prompts.get(key)
         if known is None:
             request = self.request(
@@ -142,18 +142,25 @@ class Server:
 
     def _key(
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, generation_prompt: bool
-    ) -> tuple[tuple[str, ...], tuple[str, ...], str, bool]:
+    ) -> _Key:
         """What tells requests apart."""
         return (
-            tuple(map(self.spelling, messages)),
-            tuple(map(self.spelling, tools or ())),
+            self._spellings(messages),
+            self._spellings(tools) if tools else (),
             self.spelling(kwargs),
             generation_prompt,
         )
 
+    def _spellings(self, sent: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        spelled = self._spelled
+        try:
+            return tuple([spelled[id(each)][1] for each in sent])
+        except KeyError:  # one of them is new
+            return tuple(map(self.spelling, sent))
+
     def asked(self) -> Iterator[tuple[list[Message], Tools, Kwargs, bool, str | Refused | Crashed]]:
         """Every request so far and what came of it, but for those at another time of day."""
-        for (messages, tools, kwargs, generation_prompt, clock), known in self._prompts.items():
+        for ((messages, tools, kwargs, generation_prompt), clock), known in self._prompts.items():
             if clock == PINNED_CLOCK:
                 shown = [json.loads(tool) for tool in tools] or None
                 told = [json.loads(message) for message in messages]
