@@ -28,12 +28,16 @@ def plain(value: Any) -> Any:
     if kind in _ATOMS:
         return value
     names = _field_names(kind)
+    # What needs no look is not asked about: most of a report is texts and numbers.
     if names is not None:
-        return {name: plain(getattr(value, name)) for name in names}
+        return {
+            name: each if type(each := getattr(value, name)) in _ATOMS else plain(each)
+            for name in names
+        }
     if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: each if type(each) in _ATOMS else plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
+        return [each if type(each) in _ATOMS else plain(each) for each in value]
     if isinstance(value, frozenset):
         return sorted(plain(each) for each in value)
     return str(value) if isinstance(value, Path) else value
@@ -59,7 +63,7 @@ def _reader(kind: Any) -> _Reader:
     if origin in (Union, types.UnionType):
         return _one_of(kind, parts)
     if origin is Literal:
-        return _checked(kind, lambda value: value in parts, lambda value: value)
+        return _literal(kind, parts)
     if origin is tuple and len(parts) == 2 and parts[1] is ...:
         return _sequence(kind, tuple, parts[0])
     if origin is tuple:
@@ -76,7 +80,25 @@ def _reader(kind: Any) -> _Reader:
         return _checked(kind, lambda value: isinstance(value, str), Path)
     if kind is float:
         return _checked(kind, lambda value: type(value) in (int, float), float)
-    return _checked(kind, lambda value: type(value) is kind, lambda value: value)
+    return _same(kind)
+
+
+def _same(kind: Any) -> _Reader:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise _no(kind, value)
+        return value
+
+    return read
+
+
+def _literal(kind: Any, parts: tuple[Any, ...]) -> _Reader:
+    def read(value: Any) -> Any:
+        if value not in parts:
+            raise _no(kind, value)
+        return value
+
+    return read
 
 
 def _checked(kind: Any, fits: Callable[[Any], bool], make: _Reader) -> _Reader:
@@ -89,8 +111,14 @@ def _checked(kind: Any, fits: Callable[[Any], bool], make: _Reader) -> _Reader:
 
 
 def _sequence(kind: Any, make: Callable[[Any], Any], part: Any) -> _Reader:
-    read = _reader(part)
-    return _checked(kind, lambda value: type(value) is list, lambda value: make(map(read, value)))
+    reader = _reader(part)
+
+    def read(value: Any) -> Any:
+        if type(value) is not list:
+            raise _no(kind, value)
+        return make(map(reader, value))
+
+    return read
 
 
 def _pairwise(kind: Any, parts: tuple[Any, ...]) -> _Reader:
@@ -114,19 +142,21 @@ def _mapping(kind: Any, part: Any) -> _Reader:
 def _object(kind: type) -> _Reader:
     readers: dict[str, _Reader] = {}
 
-    def make(value: dict[str, Any]) -> Any:
+    def read(value: Any) -> Any:
         if not readers:  # not before: a type may hold itself
             readers.update((name, _reader(part)) for name, part in get_type_hints(kind).items())
-        if not value.keys() <= readers.keys():
+        if not isinstance(value, dict) or not value.keys() <= readers.keys():
             raise _no(kind, value)
         return kind(**{name: readers[name](each) for name, each in value.items()})
 
-    return _checked(kind, lambda value: isinstance(value, dict), make)
+    return read
 
 
 def _one_of(kind: Any, parts: tuple[Any, ...]) -> _Reader:
     optional = type(None) in parts
     readers = [_reader(part) for part in parts if part is not type(None)]
+    if optional and len(readers) == 1:
+        return _optional(readers[0])
 
     def read(value: Any) -> Any:
         if value is None and optional:
@@ -137,6 +167,13 @@ def _one_of(kind: Any, parts: tuple[Any, ...]) -> _Reader:
             except TypeError:
                 continue
         raise _no(kind, value)
+
+    return read
+
+
+def _optional(reader: _Reader) -> _Reader:
+    def read(value: Any) -> Any:
+        return None if value is None else reader(value)
 
     return read
 
