@@ -16,6 +16,8 @@ from templatefix.report.visible import json_safe
 
 SCHEMA_VERSION = 1
 
+_text = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def json_report(reports: Iterable[Report], edition: Edition, *, full: bool = False) -> str:
     """The document as text that ends in a newline. ``full`` keeps every run's turn rows."""
@@ -25,7 +27,33 @@ def json_report(reports: Iterable[Report], edition: Edition, *, full: bool = Fal
 
 def to_json(document: Any, *, indent: int | None = 2) -> str:
     """JSON that no terminal, log or UTF-8 encoder trips over."""
-    return json_safe(json.dumps(plain(document), ensure_ascii=False, indent=indent))
+    if indent is None:
+        return json_safe(json.dumps(plain(document), ensure_ascii=False))
+    return json_safe(_indented(document, "\n", " " * indent))
+
+
+def _indented(value: Any, line: str, indent: str) -> str:
+    """What ``json.dumps`` makes of ``plain(value)``, in lines: it has no quick code for those.
+
+    ``line`` ends one and begins the next.
+    """
+    if isinstance(value, str):
+        return _text(value)
+    if value is None:
+        return "null"
+    if type(value) is int:
+        return str(value)
+    inner = line + indent
+    if isinstance(value, Mapping):
+        named = {str(key): each for key, each in value.items()}
+        parts = [f"{_text(key)}: {_indented(each, inner, indent)}" for key, each in named.items()]
+        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}" if parts else "{}"
+    if isinstance(value, (set, frozenset)):
+        value = sorted(map(str, value))
+    if isinstance(value, Sequence):
+        parts = [_indented(each, inner, indent) for each in value]
+        return f"[{inner}{f',{inner}'.join(parts)}{line}]" if parts else "[]"
+    return json.dumps(plain(value), ensure_ascii=False)
 
 
 def json_document(

@@ -11,12 +11,13 @@ import unicodedata
 
 # Control characters, DEL and C1, the soft hyphen, marks of direction and of no width, line and
 # paragraph separators, variation selectors, annotations, tags, and surrogates without a partner.
-_UNSAFE = (
-    "\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+_UNSAFE_IN_LINES = (
+    "\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff"
 )
-_UNSAFE_CHARACTER = re.compile(f"[{_UNSAFE}]")
+_UNSAFE_CHARACTER = re.compile(f"[\n{_UNSAFE_IN_LINES}]")
+_UNSAFE_CHARACTER_IN_LINES = re.compile(f"[{_UNSAFE_IN_LINES}]")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 _SHORT = {"\n": "⏎", "\t": "\\t", "\r": "\\r"}
 
@@ -28,9 +29,7 @@ def visible(text: str) -> str:
 
 def json_safe(document: str) -> str:
     """A JSON document whose strings hold no unsafe character unescaped; line breaks stay."""
-    return _UNSAFE_CHARACTER.sub(
-        lambda found: "\n" if found[0] == "\n" else _json_escape(found[0]), document
-    )
+    return _UNSAFE_CHARACTER_IN_LINES.sub(lambda found: _json_escape(found[0]), document)
 
 
 def without_surrogates(text: str) -> str:
