@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import Any, Literal
 
@@ -65,8 +66,12 @@ def _leaf(index: int) -> str:
     return f"Zq7leaf{index}x7qZ"
 
 
+@lru_cache(maxsize=128)
 def sentinels(answer: Answer) -> Answer:
-    """An answer of the same shape whose texts are unique alphanumeric sentinels."""
+    """An answer of the same shape whose texts are unique alphanumeric sentinels.
+
+    Remembered, since every mode is given the same few answers.
+    """
     numbers = count()
     calls = tuple(
         ToolCall(call.name, json.dumps(_marked(arguments_of(call), numbers), ensure_ascii=False))
