@@ -33,6 +33,18 @@ class Turn:
     cut: Cut | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
+    def answered(self, answer: Answer) -> Turn:
+        """The same request with another answer."""
+        return Turn(
+            self.new_messages,
+            answer,
+            self.completion,
+            self.completion_ids,
+            self.replayed,
+            self.cut,
+            self.kwargs,
+        )
+
 
 @dataclass(frozen=True)
 class Scenario:

@@ -234,8 +234,7 @@ def in_mode(
         return turn
     if author.state(messages, scenario.tools, kwargs) in ("opened", "free"):
         return turn
-    silent = Answer(None, turn.answer.content, turn.answer.tool_calls)
-    return replace(turn, answer=silent)
+    return turn.answered(Answer(None, turn.answer.content, turn.answer.tool_calls))
 
 
 def located(text: str, answer: Answer, stops: Sequence[str]) -> Written:
