@@ -139,7 +139,7 @@ def _without_tools(template: ChatTemplate, parsed: Template, chat: ServedChat) -
     return "what the server renders does not show tool calls"
 
 
-def _question_with_tools() -> list[Message]:
+def _question_with_tools() -> Sequence[Message]:
     return next(messages for messages, tools in questions() if tools)
 
 

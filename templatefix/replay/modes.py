@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from templatefix.chat.battery import PROBE, PROBE_CALLS, TOOLS
@@ -151,30 +152,33 @@ def _where(default: str, changed: str, bare: str) -> Effect:
     return "mode" if common_prefix(default, changed) >= head else "head"
 
 
-def questions() -> Iterator[tuple[list[Message], Tools]]:
+@cache
+def questions() -> tuple[tuple[tuple[Message, ...], Tools], ...]:
     """Conversations without an answer: with and without a system message, and with tools."""
-    opening = list(PROBE.turns[0].new_messages)
-    yield opening, None
-    yield opening[1:], None
-    yield opening, TOOLS
+    opening = PROBE.turns[0].new_messages
+    return (opening, None), (opening[1:], None), (opening, TOOLS)
 
 
-def histories() -> Iterator[tuple[list[Message], Tools, bool]]:
+@cache
+def histories() -> tuple[tuple[tuple[Message, ...], Tools, bool], ...]:
     """Conversations with answers: reasoning in its field and inside the content, and calls."""
-    yield _conversation(PROBE, 2), None, True
-    yield [_inline(message) for message in _conversation(PROBE, 2)], None, True
-    yield _conversation(PROBE, 2)[:-1], None, False
-    yield _conversation(PROBE_CALLS, 2), TOOLS, True
+    chat = _conversation(PROBE, 2)
+    return (
+        (chat, None, True),
+        (tuple(map(_inline, chat)), None, True),
+        (chat[:-1], None, False),
+        (_conversation(PROBE_CALLS, 2), TOOLS, True),
+    )
 
 
-def _conversation(scenario: Scenario, answers: int) -> list[Message]:
+def _conversation(scenario: Scenario, answers: int) -> tuple[Message, ...]:
     """So many turns of a scenario, and what is said after them."""
     messages: list[Message] = []
     for turn in scenario.turns[:answers]:
         messages.extend(numbered(turn.new_messages, _IDS))
         assert turn.answer is not None
         messages.append(assistant_message(turn.answer, _IDS))
-    return [*messages, *numbered(scenario.turns[answers].new_messages, _IDS)]
+    return (*messages, *numbered(scenario.turns[answers].new_messages, _IDS))
 
 
 def _inline(message: Message) -> Message:
