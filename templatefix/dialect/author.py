@@ -145,7 +145,7 @@ class Author:
         prompt = self.server.prompt(messages, tools, kwargs)
         bare = self._bare(messages, tools, kwargs, prompt)
         tail = prompt[common_prefix(prompt, bare) :]
-        tags = self._tags(messages, tools, kwargs, prompt, bare, tail)
+        tags = self._tags(messages, tools, kwargs, prompt, tail)
         state = state_of(tail, tags)
         if state == "free" and messages and messages[-1].get("role") == "tool":
             state = self._after_tool(messages, tools, kwargs)
@@ -176,12 +176,11 @@ class Author:
         tools: Tools,
         kwargs: Kwargs,
         prompt: str,
-        bare: str,
         tail: str,
     ) -> Tags | None:
         shape = layouts.sentinels(Answer("r", "c"))
         try:
-            body, _ = self._body(messages, tools, kwargs, shape, prompt, bare)
+            body, _ = self._body(messages, tools, kwargs, shape, prompt)
             learned = layouts.learn(body, shape, self.stops, self._added)
         except Unlearnable:
             learned = None
@@ -198,23 +197,17 @@ class Author:
         ):
             return named
         found = tags_in(tail, self._literals) if tail else None
-        if found is not None and self._frames(found, messages, tools, kwargs, prompt, bare):
+        if found is not None and self._frames(found, messages, tools, kwargs, prompt):
             return None
         return found
 
     def _frames(
-        self,
-        tags: Tags,
-        messages: Sequence[Message],
-        tools: Tools,
-        kwargs: Kwargs,
-        prompt: str,
-        bare: str,
+        self, tags: Tags, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, prompt: str
     ) -> bool:
         """Whether tags stand around answers, as in ``<bot>...</bot>``, and not around thoughts."""
         shape = layouts.sentinels(Answer(None, "c"))
         try:
-            body, _ = self._body(messages, tools, kwargs, shape, prompt, bare)
+            body, _ = self._body(messages, tools, kwargs, shape, prompt)
         except Unlearnable:
             return False
         before, said, after = body.partition(shape.content or "")
@@ -284,9 +277,8 @@ class Author:
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer, seat: _Seat
     ) -> _Learned:
         prompt = self.server.prompt(messages, tools, kwargs)
-        bare = self._bare(messages, tools, kwargs, prompt)
         try:
-            body, extends = self._body(messages, tools, kwargs, shape, prompt, bare)
+            body, extends = self._body(messages, tools, kwargs, shape, prompt)
         except Unlearnable:
             return self._from_dialect(shape, seat, kwargs)
         ids = self.parsers.call_ids(shape.tool_calls, messages)
@@ -306,7 +298,6 @@ class Author:
         kwargs: Kwargs,
         shape: Answer,
         prompt: str,
-        bare: str,
     ) -> tuple[str, bool]:
         """What the training view prints for the answer, and whether it continues the prompt."""
         ids = self.parsers.call_ids(shape.tool_calls, messages)
@@ -317,6 +308,7 @@ class Author:
             raise Unlearnable(str(fault)) from None
         if view.startswith(prompt):
             return view[len(prompt) :], True
+        bare = self._bare(messages, tools, kwargs, prompt)
         if not view.startswith(bare):
             raise Unlearnable("the training view rewrites the prompt")
         tail = prompt[len(bare) :] if prompt.startswith(bare) else ""
