@@ -33,6 +33,12 @@ class Turn:
     cut: Cut | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def given(self) -> bool:
+        """Whether what was generated or replayed is known, and not only meant."""
+        known = self.completion, self.completion_ids, self.replayed
+        return known != (None, None, None)
+
     def answered(self, answer: Answer) -> Turn:
         """The same request with another answer."""
         return Turn(

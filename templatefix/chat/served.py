@@ -126,7 +126,7 @@ class ServedChat(Server):
         """The answer of the server's own parsers; None for no tokens, which it does not take."""
         if not completion_ids:
             return None
-        key = (*self._key(messages, tools, kwargs, True), tuple(completion_ids), cut)
+        key = (*self.key(messages, tools, kwargs), tuple(completion_ids), cut)
         known = self._answers.get(key)
         if known is None:
             try:
@@ -146,7 +146,7 @@ class ServedChat(Server):
     def _prompt(
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, generation_prompt: bool
     ) -> _Served:
-        key = self._key(messages, tools, kwargs, generation_prompt)
+        key = self.key(messages, tools, kwargs, generation_prompt)
         known = self._served.get(key)
         if known is None:
             known = self._served[key] = self._ask(messages, tools, kwargs, generation_prompt)

@@ -17,7 +17,7 @@ Kwargs = Mapping[str, Any]
 Tools = Sequence[Message] | None
 
 #: Messages and tools as JSON, kwargs as JSON, and whether a generation prompt is wanted.
-_Key = tuple[tuple[str, ...], tuple[str, ...], str, bool]
+Key = tuple[tuple[str, ...], tuple[str, ...], str, bool]
 
 #: Values that leave a kwarg as it is without it (vLLM 0.32: ``renderers/params.py``).
 _UNSET = (None, "auto")
@@ -41,7 +41,7 @@ class Server:
         self.renderer = renderer
         self.content_format: ContentFormat = content_format
         self.knows_developer = knows_developer
-        self._prompts: dict[tuple[_Key, datetime], str | Refused | Crashed] = {}
+        self._prompts: dict[tuple[Key, datetime], str | Refused | Crashed] = {}
         # Conversations share their messages and tools: each is looked at once, and kept with what
         # came of it, so that its identity stays its own.
         self._spelled: dict[int, tuple[object, str]] = {}
@@ -102,7 +102,7 @@ class Server:
         clock: datetime = PINNED_CLOCK,
     ) -> str:
         """The text of the prompt for a request."""
-        key = self._key(messages, tools, kwargs, generation_prompt), clock
+        key = self.key(messages, tools, kwargs, generation_prompt), clock
         known = self._prompts.get(key)
         if known is None:
             request = self.request(
@@ -140,9 +140,13 @@ class Server:
         """
         return None
 
-    def _key(
-        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, generation_prompt: bool
-    ) -> _Key:
+    def key(
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        generation_prompt: bool = True,
+    ) -> Key:
         """What tells requests apart."""
         return (
             self._spellings(messages),

@@ -9,7 +9,7 @@ from typing import Any
 
 from templatefix.findings.finding import Finding, Location
 from templatefix.findings.outcome import NotEvaluated
-from templatefix.replay.run import Plan, Run
+from templatefix.replay.run import Made, Plan, Run
 from templatefix.rules import RULES
 
 
@@ -21,6 +21,7 @@ class Notes:
     findings: list[Finding] = field(default_factory=list)
     not_evaluated: list[NotEvaluated] = field(default_factory=list)
     left_out: frozenset[str] = frozenset()
+    made: Made = field(default_factory=dict)
 
     def skip(self, what: str, why: str) -> None:
         entry = NotEvaluated(what, why)

@@ -75,7 +75,7 @@ def make_run(one: Plan, subject: Subject, block_size: int, notes: Notes) -> None
     """Make a run, or say why it cannot be made."""
     try:
         with scene(one.scenario.name):
-            run = replay(one, subject.author, subject.encoder, block_size)
+            run = replay(one, subject.author, subject.encoder, block_size, made=notes.made)
     except Unspoken as unspoken:
         notes.skip(what(one), unspoken.why)
     except Unpresentable as unpresentable:

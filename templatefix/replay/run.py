@@ -112,17 +112,23 @@ class Run:
     notes: tuple[str, ...] = field(default=())
 
 
+#: Requests of other runs, with their answers or without, by all that makes them what they are.
+Made = dict[object, Request]
+
+
 def replay(
     plan: Plan,
     author: Author,
     encoder: Encoder,
     block_size: int,
     server: Server | None = None,
+    made: Made | None = None,
 ) -> Run:
     """Drive ``plan`` through the server. Lengths and hits are tokens, for ``block_size``.
 
     ``server`` renders the prompts in place of the author's own: with a patched template, say,
-    while the completions stay what the model writes under the original.
+    while the completions stay what the model writes under the original. ``made`` remembers the
+    requests of all runs with the same author, encoder and server: many of them send the same.
 
     Raises ``Unspoken``, ``Unpresentable``, ``Refused`` or ``Crashed`` where the run cannot be
     made.
@@ -137,14 +143,14 @@ def replay(
         # As it is where it can be: what is remembered of kwargs goes by their identity.
         kwargs = {**plan.kwargs, **turn.kwargs} if turn.kwargs else plan.kwargs
         turn = in_mode(scenario, turn, messages, kwargs, author)
-        request = _request(tuple(messages), tools, kwargs, turn, author, encoder, server)
-        requests.append(request)
+        request = _request(tuple(messages), tools, kwargs, turn, author, encoder, server, made)
         if turn.answer is None:
+            requests.append(request)
             break
+        request = _answered(request, plan, turn, author, tools, made)
+        requests.append(request)
         call_ids = author.parsers.call_ids(turn.answer.tool_calls, messages)
-        replayed, answer = _replayed(plan, turn, request, author, tools, call_ids)
-        requests[-1] = request.answered(answer)
-        messages.append(replayed)
+        messages.append(_replayed(plan, turn, request, call_ids))
     return _outcome(plan, tuple(requests), tools, encoder, block_size)
 
 
@@ -179,14 +185,34 @@ def _request(
     author: Author,
     encoder: Encoder,
     server: Server | None,
+    made: Made | None,
 ) -> Request:
     server = server or author.server
+    if made is None or turn.given:
+        return _new_request(messages, tools, kwargs, turn, author, encoder, server)
+    key = server.key(messages, tools, kwargs), turn.answer, turn.cut
+    known = made.get(key)
+    if known is None:
+        known = _new_request(messages, tools, kwargs, turn, author, encoder, server)
+        made[key] = known
+    return known
+
+
+def _new_request(
+    messages: tuple[Message, ...],
+    tools: Tools,
+    kwargs: Mapping[str, Any],
+    turn: Turn,
+    author: Author,
+    encoder: Encoder,
+    server: Server,
+) -> Request:
     prompt = server.prompt(messages, tools, kwargs)
+    completion = None
+    if turn.answer is not None:  # which may be unspoken: then nothing need be encoded
+        completion = _completion(messages, tools, kwargs, turn, author, encoder)
     prompt_ids = server.prompt_ids(messages, tools, kwargs, encoder)
-    if turn.answer is None:
-        return Request(messages, kwargs, prompt, prompt_ids, None, prompt, prompt_ids)
-    completion = _completion(messages, tools, kwargs, turn, author, encoder)
-    if completion.written is None:
+    if completion is None or completion.written is None:
         return Request(messages, kwargs, prompt, prompt_ids, completion, prompt, prompt_ids)
     text = completion.written.text
     if turn.completion_ids is not None:
@@ -196,6 +222,21 @@ def _request(
     return Request(
         messages, kwargs, prompt, prompt_ids, completion, prompt + text, prompt_ids + ids
     )
+
+
+def _answered(
+    request: Request, plan: Plan, turn: Turn, author: Author, tools: Tools, made: Made | None
+) -> Request:
+    """The request with the answer that the client gets."""
+    if turn.replayed is not None:
+        return request.answered(answer_of(turn.replayed))
+    if made is None or turn.given:
+        return request.answered(_answer(plan, turn, request, author, tools))
+    key = id(request), plan.replay  # kept in what was made, which keeps its identity its own
+    known = made.get(key)
+    if known is None:
+        known = made[key] = request.answered(_answer(plan, turn, request, author, tools))
+    return known
 
 
 def _completion(
@@ -256,26 +297,17 @@ def located(text: str, answer: Answer, stops: Sequence[str]) -> Written:
     return Written(text, reasoning, content, calls, (end, len(text)))
 
 
-def _replayed(
-    plan: Plan,
-    turn: Turn,
-    request: Request,
-    author: Author,
-    tools: Tools,
-    call_ids: tuple[str, ...],
-) -> tuple[Message, Answer]:
-    """The assistant message that the client sends back, and the answer that it got."""
-    assert turn.answer is not None
+def _replayed(plan: Plan, turn: Turn, request: Request, call_ids: tuple[str, ...]) -> Message:
+    """The assistant message that the client sends back."""
     if turn.replayed is not None:
-        answer = answer_of(turn.replayed)
         message = dict(turn.replayed)
         if plan.client == "reasoning-dropping":
             message = {k: v for k, v in message.items() if not k.startswith("reasoning")}
-        return message, answer
-    answer = _answer(plan, turn, request, author, tools)
+        return message
+    answer = request.answer
+    assert answer is not None
     sent = Answer(None, answer.content, answer.tool_calls)
-    kept = answer if plan.client == "faithful" else sent
-    return assistant_message(kept, call_ids), answer
+    return assistant_message(answer if plan.client == "faithful" else sent, call_ids)
 
 
 def _answer(plan: Plan, turn: Turn, request: Request, author: Author, tools: Tools) -> Answer:
