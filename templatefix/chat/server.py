@@ -84,7 +84,11 @@ class Server:
         clock: datetime = PINNED_CLOCK,
     ) -> RenderRequest:
         """What reaches the renderer for a request of a client."""
-        presented = as_requested(list(map(self._present, messages)), self.knows_developer)
+        seen = self._presented
+        presented = [
+            known[1] if (known := seen.get(id(each))) else self._present(each) for each in messages
+        ]
+        presented = as_requested(presented, self.knows_developer)
         shown = list(map(self._present_tool, tools)) if tools else None
         kept = {name: value for name, value in kwargs.items() if value not in _UNSET}
         # A kwarg of that name replaces the request's tools, and is not looked into.
@@ -157,10 +161,9 @@ class Server:
 
     def _spellings(self, sent: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         spelled = self._spelled
-        try:
-            return tuple([spelled[id(each)][1] for each in sent])
-        except KeyError:  # one of them is new
-            return tuple(map(self.spelling, sent))
+        return tuple(
+            [known[1] if (known := spelled.get(id(each))) else self.spelling(each) for each in sent]
+        )
 
     def asked(self) -> Iterator[tuple[list[Message], Tools, Kwargs, bool, str | Refused | Crashed]]:
         """Every request so far and what came of it, but for those at another time of day."""
@@ -179,11 +182,9 @@ class Server:
 
     def _present(self, message: Message) -> dict[str, Any]:
         """The message as the template receives it; the sandbox keeps templates from changing it."""
-        known = self._presented.get(id(message))
-        if known is None:
-            presented = present_one(message, self.content_format)
-            known = self._presented[id(message)] = (message, presented)
-        return known[1]
+        presented = present_one(message, self.content_format)
+        self._presented[id(message)] = (message, presented)
+        return presented
 
     def _present_tool(self, tool: Message) -> dict[str, Any]:
         known = self._presented.get(id(tool))
