@@ -171,7 +171,9 @@ def template_messages(messages: list[Mapping[str, Any]] | Any) -> list[dict[str,
     """What transformers makes of messages first: keys that are None go, reasoning is aliased."""
     prepared = []
     for message in messages:
-        kept = {key: value for key, value in message.items() if value is not None}
+        kept = dict(message)
+        if None in kept.values():
+            kept = {key: value for key, value in kept.items() if value is not None}
         for field in _REASONING_FIELDS:
             if field in kept:
                 kept = {"thinking": kept[field], **kept, "reasoning_content": kept[field]}
