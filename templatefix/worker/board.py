@@ -23,17 +23,16 @@ class Board:
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _SIZE)
         self._changes = 0
+        self._length = 0
 
     def write(self, step: Mapping[str, Any] | None) -> None:
         """A step begins, or ends (None): its words stay until the next one."""
         self._changes += 1
-        if step is None:
-            _, _, length = _HEAD.unpack_from(self._memory)
-            _HEAD.pack_into(self._memory, 0, self._changes, 0, length)
-            return
-        words = words_of(step).encode("ascii")
-        self._memory[_HEAD.size : _HEAD.size + len(words)] = words
-        _HEAD.pack_into(self._memory, 0, self._changes, 1, len(words))
+        if step is not None:
+            words = words_of(step).encode("ascii")
+            self._length = len(words)
+            self._memory[_HEAD.size : _HEAD.size + self._length] = words
+        _HEAD.pack_into(self._memory, 0, self._changes, step is not None, self._length)
 
     def look(self) -> tuple[int, bool]:
         """How many changes there were, and whether a step is running."""
