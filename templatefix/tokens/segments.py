@@ -27,6 +27,9 @@ _CACHE_CHARACTERS = 30_000_000
 _REMEMBERED_TEXTS = 4
 #: Characters of whole texts whose ids are kept.
 _WHOLE_CHARACTERS = 2_000_000
+#: A line with all the line breaks behind it. No token of the shipped tokenizer goes on after those,
+#: and none that follows them is cut otherwise for what stands before.
+_LINES = re.compile(r"[^\r\n]*[\r\n]+|[^\r\n]+")
 _PROBES = (
     "user\nHi there",
     " two  spaces ",
@@ -308,6 +311,13 @@ class ShippedEncoder(SegmentEncoder):
     ) -> None:
         self._begin(tokenizer, source, added, segments)
         self._splitter = Splitter(self._added.values(), identity_normalizer=True)
+
+    def _give(self, text: str) -> list[int]:
+        """Line by line: templates share more of those than whole segments."""
+        lines = _LINES.findall(text)
+        if len(lines) < 2:
+            return super()._give(text)
+        return [token_id for line in lines for token_id in self._segment(line, first=True)]
 
     def token_id(self, text: str) -> int | None:
         return self._ids[text] if text in self._ids else super().token_id(text)

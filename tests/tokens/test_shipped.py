@@ -40,6 +40,22 @@ def test_a_templates_tokens_are_encoded_as_if_they_had_been_added(
         assert ours.encode(text) == theirs.encode(text, add_special_tokens=False).ids
 
 
+@settings(deadline=None, max_examples=300)
+@given(st.text(alphabet="ab1.é\u0301 \t\n\r\x0b\x85\u2028\u3000", max_size=30))
+def test_lines_are_encoded_as_the_whole_text(text: str) -> None:
+    whole = Tokenizer.from_file(str(shipped_tokenizer())).encode(text, add_special_tokens=False)
+    assert load_encoder(None, []).encode(text) == whole.ids
+
+
+def test_a_line_is_paid_for_once() -> None:
+    lines = ["Eleven trains cross the bridge.\r\n", "Nine of them stop there.\n\n"]
+    encoder = load_encoder(None, ["<|turn|>"])
+    encoder.encode("".join(lines))
+    before = encoder.characters_encoded
+    encoder.encode("<|turn|>" + lines[1] + lines[0] + lines[1])
+    assert encoder.characters_encoded == before
+
+
 def test_one_templates_tokens_are_not_anothers() -> None:
     assert len(load_encoder(None, ["<|turn|>"]).encode("<|turn|>")) == 1
     assert len(load_encoder(None, []).encode("<|turn|>")) > 1
