@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from templatefix.chat.answer import Answer, ToolCall
 from templatefix.chat.battery import TOOLS
@@ -12,7 +13,7 @@ from templatefix.chat.conversation import Message, assistant_message
 from templatefix.chat.server import Server, Tools
 from templatefix.findings.repair import RenderCost
 from templatefix.patching.bench import Bench, Kwargs
-from templatefix.render import Crashed, Refused
+from templatefix.render import Crashed, JinjaRenderer, Refused, Renderer, RenderRequest
 from templatefix.render.trace import trace
 from templatefix.syntax import reads_attribute
 
@@ -92,33 +93,42 @@ def steps_a_turn(text: str, bench: Bench) -> tuple[int, int] | None:
 def render_cost(text: str, bench: Bench) -> RenderCost | None:
     """What a turn takes under the text, beside the original, on this machine.
 
-    Both render in turns, so that what else the machine does hits them alike. None where the
-    original does not render a long chat.
+    None where the original does not render a long chat.
     """
     counted = steps_a_turn(text, bench)
     if counted is None:
         return None
-    original, server = bench.subject.server, bench.server(text)
+    served = [as_served(each, bench) for each in (text, bench.subject.template.text)]
     found = []
     for tools in tools_shown(bench, {}):
-        messages = long_chat(MANY, tools)
-        try:
-            pairs = [
-                (_seconds(server, messages, tools), _seconds(original, messages, tools))
-                for _ in range(_REPEATED)
-            ]
-        except (Refused, Crashed):
-            continue
-        now, was = (min(each) for each in zip(*pairs, strict=True))
-        found.append((now, now / was))
-    seconds, ratio = max(found)
-    return RenderCost(MANY, *counted, round(1000 * seconds / MANY, 3), round(ratio, 1))
+        with suppress(Refused, Crashed):
+            now, was = seconds(served, bench.subject.server, MANY, tools, _REPEATED)
+            found.append((now, now / was))
+    taken, ratio = max(found)
+    return RenderCost(MANY, *counted, round(1000 * taken / MANY, 3), round(ratio, 1))
 
 
-def _seconds(server: Server, messages: Sequence[Message], tools: Tools) -> float:
+def as_served(text: str, bench: Bench) -> JinjaRenderer:
+    """What renders a text as a server does, as fast and no faster."""
+    return JinjaRenderer(text, bench.subject.template.special_tokens, as_served=True)
+
+
+def seconds(
+    renderers: Sequence[Renderer], server: Server, turns: int, tools: Tools, runs: int
+) -> list[float]:
+    """The quickest of ``runs`` renderings of a long chat by each of the renderers, in seconds.
+
+    They render in turns, so that what else the machine does hits them alike. Raises
+    :class:`Refused` and :class:`Crashed` as they do.
+    """
+    request = server.request(long_chat(turns, tools), tools, {})
+    rounds = [[_seconds(renderer, request) for renderer in renderers] for _ in range(runs)]
+    return [min(each) for each in zip(*rounds, strict=True)]
+
+
+def _seconds(renderer: Renderer, request: RenderRequest) -> float:
     """What one rendering takes, by a clock that is never too coarse for it."""
-    request = server.request(messages, tools, {})
     begun = time.perf_counter_ns()
-    server.renderer.render(request)
+    renderer.render(request)
     # The processor's own clock stands still for milliseconds on some machines.
     return max(1, time.perf_counter_ns() - begun) / 1e9

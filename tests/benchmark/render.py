@@ -7,6 +7,7 @@
 
 Each template is repaired and then renders a chat of 100 turns, with tools and without, in turns
 with the original: what else the machine does hits both alike, and the quickest of the runs counts.
+Both render as servers do, in Jinja's own sandbox, in which every call of a method is dear.
 Repairs by rungs 1 to 4 should stay within 1.1 times the original's time; a fold within 0.4 ms a
 turn, which only a quiet machine can show, and linear: twice the turns, twice the time. What prints
 reasoning that the original leaves out has more to print; ``--peers`` shows what that takes by hand.
@@ -17,20 +18,18 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from templatefix.chat.server import Server, Tools
 from templatefix.checking import CheckOptions, prepare
 from templatefix.checking.runs import modes_of
 from templatefix.errors import TargetError
 from templatefix.patching.bench import Bench
 from templatefix.patching.ladder import fold
-from templatefix.patching.long_chat import MANY, long_chat, tools_shown
+from templatefix.patching.long_chat import MANY, as_served, seconds, tools_shown
 from templatefix.patching.repair import PatchOptions, repair
 from templatefix.render import Crashed, Refused, SyntaxFault
 from templatefix.source import ChatTemplate, SourceOptions, load, load_each
@@ -92,10 +91,10 @@ def _beside_peers(runs: int) -> None:
         if found.repaired.text is None:
             continue
         texts = (found.bench.subject.template.text, found.theirs, found.repaired.text)
-        servers = [found.bench.server(text) for text in texts]
+        served = [as_served(text, found.bench) for text in texts]
         for tools in tools_shown(found.bench, {}):
-            taken = [[_seconds(server, MANY, tools) for server in servers] for _ in range(runs)]
-            original, theirs, ours = (min(each) for each in zip(*taken, strict=True))
+            server = found.bench.subject.server
+            original, theirs, ours = seconds(served, server, MANY, tools, runs)
             print(
                 f"{name:16} {'tool loop' if tools else 'chat':9}"
                 f"  {1000 * original / MANY:.3f} ms a turn"
@@ -142,31 +141,18 @@ def _repaired(template: ChatTemplate, given: argparse.Namespace) -> tuple[int, B
 
 def _row(name: str, rung: int, bench: Bench, text: str, runs: int) -> Row | None:
     """The figures of the dearer of the long chats; None where the original renders neither."""
-    original, patched = bench.subject.server, bench.server(text)
+    server = bench.subject.server
+    original, patched = (as_served(each, bench) for each in (bench.subject.template.text, text))
     rows = []
     for tools in tools_shown(bench, {}):
         try:
-            taken = [
-                (
-                    _seconds(original, MANY, tools),
-                    _seconds(patched, MANY, tools),
-                    _seconds(patched, MANY // 2, tools),
-                )
-                for _ in range(runs)
-            ]
+            before, now = seconds([original, patched], server, MANY, tools, runs)
+            (half,) = seconds([patched], server, MANY // 2, tools, runs)
         except (Refused, Crashed):
             continue
-        before, now, half = (min(each) for each in zip(*taken, strict=True))
         scale = 1000 / MANY
         rows.append(Row(name, rung, scale * before, scale * now, now / before, now / half))
     return max(rows, key=lambda row: row.now, default=None)
-
-
-def _seconds(server: Server, turns: int, tools: Tools) -> float:
-    request = server.request(long_chat(turns, tools), tools, {})
-    begun = time.perf_counter()
-    server.renderer.render(request)
-    return time.perf_counter() - begun
 
 
 def _told(row: Row) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from templatefix.patching.ladder.rebuild_keep import Lines
 from templatefix.patching.ladder.rebuild_opener import Opener
 from templatefix.patching.ladder.rebuild_tree import Choice, Tree
-from templatefix.patching.proposals.text import literal
+from templatefix.patching.proposals.text import begins, ends
 
 
 def capture(opener: Opener, name: str) -> str:
@@ -23,11 +23,11 @@ def capture(opener: Opener, name: str) -> str:
 def cut_off(name: str, before: str, after: str) -> list[str]:
     lines = []
     if before:
-        lines.append(f"{{%- if {name}.startswith({literal(before)}) %}}")
+        lines.append(f"{{%- if {begins(name, before)} %}}")
         lines.append(f"    {{%- set {name} = {name}[{len(before)}:] %}}")
         lines.append("{%- endif %}")
     if after:
-        lines.append(f"{{%- if {name}.endswith({literal(after)}) %}}")
+        lines.append(f"{{%- if {ends(name, after)} %}}")
         lines.append(f"    {{%- set {name} = {name}[:-{len(after)}] %}}")
         lines.append("{%- endif %}")
     return lines

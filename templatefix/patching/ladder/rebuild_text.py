@@ -21,7 +21,7 @@ from templatefix.patching.ladder.rebuild_lines import (
 from templatefix.patching.ladder.rebuild_opener import opener_of
 from templatefix.patching.ladder.rebuild_place import Unbuildable
 from templatefix.patching.ladder.rebuild_tree import Tree, Undecided, condition, decide
-from templatefix.patching.proposals.text import is_wrapped, joined, literal
+from templatefix.patching.proposals.text import ends, is_wrapped, joined, literal
 from templatefix.syntax import Template, reads_attribute
 
 #: Stands for the generation prompt.
@@ -293,11 +293,10 @@ class _Writer:
         found = {}
         for tags in sorted({c.place.tags for c in self.evidence.cases if c.place.tags}, key=str):
             for tag in (tags.close.strip(), tags.open.strip()):
-                ends = tail.rstrip().endswith(tag)
-                found[f"{name}.rstrip().endswith({literal(tag)})"] = ends
+                found[ends(f"({name} | trim)", tag)] = tail.rstrip().endswith(tag)
         found[name] = bool(tail)
         for other in filter(None, self.tails):
-            found[f"{name}.endswith({literal(other)})"] = tail.endswith(other)
+            found[ends(name, other)] = tail.endswith(other)
         return found
 
 

@@ -8,7 +8,13 @@ from jinja2 import nodes
 
 from templatefix.patching.edits import Edit
 from templatefix.patching.proposals.scene import Scene, node_at, operator_at
-from templatefix.patching.proposals.text import joined, literal, operand, reasoning_between
+from templatefix.patching.proposals.text import (
+    begins,
+    joined,
+    literal,
+    operand,
+    reasoning_between,
+)
 from templatefix.render.trace import Piece
 from templatefix.syntax import reads_attribute
 
@@ -97,7 +103,8 @@ def _with_reasoning(
     yield joined(reasoning_between(before, after, field, generated)), guards
     if gap:
         # A parser may leave the newlines after the closing tag in the content.
-        own = f"('' if ({content} or '').startswith({literal(gap)}) else {literal(gap)})"
+        brought = begins(f"({content} or '')", gap)
+        own = f"('' if {brought} else {literal(gap)})"
         yield joined([*reasoning_between(before, core, field, generated), own]), guards
 
 

@@ -37,7 +37,8 @@ def pins(scene: Scene) -> Iterator[tuple[Edit, ...]]:
 def _soft(scene: Scene, flip: Flip) -> Iterator[Edit]:
     atom = scene.template.text[slice(*flip.span)]
     for reason in _reasons(scene, flip.span):
-        text = f"{atom} or {reason}" if flip.then else f"{atom} and not {reason}"
+        # What tells it is quick to look up, unlike a loop's position or a namespace.
+        text = f"{reason} or {atom}" if flip.then else f"not {reason} and {atom}"
         alone = _stands_alone(scene, flip)
         yield Edit(flip.span.start, flip.span.end, text if alone else f"({text})")
 

@@ -15,6 +15,26 @@ def literal(text: str) -> str:
     return "'" + escaped.replace("'", "\\'") + "'"
 
 
+def begins(source: str, text: str) -> str:
+    """The condition that an expression begins with ``text``.
+
+    A slice and not ``startswith``: Jinja's sandbox takes twenty times as long over a method.
+
+    >>> begins("content", "\\n\\n")
+    "content[:2] == '\\\\n\\\\n'"
+    """
+    return f"{source}[:{len(text)}] == {literal(text)}"
+
+
+def ends(source: str, text: str) -> str:
+    """The condition that an expression ends with ``text``, which is not empty.
+
+    >>> ends("content", "\\n")
+    "content[-1:] == '\\\\n'"
+    """
+    return f"{source}[-{len(text)}:] == {literal(text)}"
+
+
 def joined(parts: list[str]) -> str:
     """A chain of operands, empty literals left out; ``''`` for none."""
     kept = [part for part in parts if part not in ("''", "")]
@@ -33,10 +53,10 @@ def reasoning_between(before: str, after: str, field: str, generated: int) -> li
     tail = after[: len(after) - len(after.lstrip("\n"))]
     parts = [literal(before[: len(before) - len(lead)])]
     if lead:
-        parts.append(f"('' if {field}.startswith({literal(lead)}) else {literal(lead)})")
+        parts.append(f"('' if {begins(field, lead)} else {literal(lead)})")
     parts.append(field)
     if tail:
-        parts.append(f"('' if {field}.endswith({literal(tail)}) else {literal(tail)})")
+        parts.append(f"('' if {ends(field, tail)} else {literal(tail)})")
     parts.append(literal(after[len(tail) :]))
     return parts
 

@@ -9,7 +9,7 @@ from jinja2 import nodes
 from templatefix.findings.outline import outline
 from templatefix.patching.edits import Edit
 from templatefix.patching.proposals.scene import Scene, node_at, operator_at
-from templatefix.patching.proposals.text import is_wrapped, literal, operand
+from templatefix.patching.proposals.text import begins, ends, is_wrapped, literal, operand
 from templatefix.prefix import common_prefix
 from templatefix.syntax import Span
 
@@ -67,7 +67,7 @@ def _guards(scene: Scene, variable: str | None, extra: str) -> Iterator[str]:
     if variable is None:
         return
     if extra.strip("\n") == "":
-        yield f"({variable}.content or '').startswith({literal(extra[0])})"
+        yield begins(f"({variable}.content or '')", extra[0])
     yield f"{variable}.reasoning_content"
     yield from reversed([*_where(scene, variable)])
 
@@ -184,7 +184,7 @@ def _with_own_newlines(scene: Scene, node: nodes.Node, kept: str, variable: str)
     if gap.strip("\n") or not gap or not before.value.endswith(gap):
         return
     span = scene.template.span(before)
-    own = f"{_chained(kept)}.startswith('\\n')"
+    own = begins(_chained(kept), "\n")
     literals = [literal(before.value[: -len(gap)])] if before.value != gap else []
     layout = f"('' if {variable}.reasoning_content and {own} else {literal(gap)})"
     yield Edit(
@@ -214,8 +214,8 @@ def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
         # Where nothing was left before this content, the layout's own newlines may be elsewhere.
         gap = gap or printed[len(printed.rstrip("\n")) :]
         if gap:
-            begins = f"{chained}.startswith({literal(gap)})"
-            for test in (f"{variable}.reasoning_content and {begins}", begins):
+            brought = begins(chained, gap)
+            for test in (f"{variable}.reasoning_content and {brought}", brought):
                 yield f"({chained}[{len(gap)}:] if {test} else {source})"
 
 
@@ -229,16 +229,14 @@ def _around(meant: str, returned: str | None) -> tuple[str, str]:
 
 def _cut(source: str, before: str, after: str) -> str:
     """An operand: an expression without what may stand at its front and its end."""
-    starts = f"{source}.startswith({literal(before)})"
-    ends = f"{source}.endswith({literal(after)})"
     if before and after:
         # llama.cpp takes no none for the end of a slice.
-        first = f"{len(before)} if {starts} else 0"
-        last = f"-{len(after)} if {ends} else {source} | length"
+        first = f"{len(before)} if {begins(source, before)} else 0"
+        last = f"-{len(after)} if {ends(source, after)} else {source} | length"
         return f"{source}[{first} : {last}]"
     if before:
-        return f"({source}[{len(before)}:] if {starts} else {source})"
-    return f"({source}[:-{len(after)}] if {ends} else {source})" if after else source
+        return f"({source}[{len(before)}:] if {begins(source, before)} else {source})"
+    return f"({source}[:-{len(after)}] if {ends(source, after)} else {source})" if after else source
 
 
 def _where_printed(scene: Scene, changed: Span, variable: str) -> Iterator[Edit]:
