@@ -9,7 +9,7 @@
 from templatefix.syntax.content import ContentFormat, content_format
 from templatefix.syntax.fault import Unparsable, located
 from templatefix.syntax.kwargs import Kwarg, kwargs
-from templatefix.syntax.literals import literals, reads_attribute
+from templatefix.syntax.literals import literals, reads_attribute, spelled
 from templatefix.syntax.names import looks_like_chat, named_kwargs, reads_messages
 from templatefix.syntax.span import Lines, Position, Span, normalise_newlines
 from templatefix.syntax.template import Template, parse
@@ -36,5 +36,6 @@ __all__ = [
     "parse",
     "reads_attribute",
     "reads_messages",
+    "spelled",
     "unknown_names",
 ]

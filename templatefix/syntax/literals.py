@@ -10,6 +10,10 @@ from templatefix.syntax.template import Template
 _ATTRIBUTE_FILTERS = frozenset({"attr", "selectattr", "rejectattr", "map", "groupby", "sort"})
 
 
+#: Fields that tell how a template spells those of messages.
+_FIELDS = ("role", "content", "reasoning_content", "tool_calls")
+
+
 def literals(template: Template) -> tuple[str, ...]:
     """Every string constant and every piece of template data, in the order of the source."""
     found = []
@@ -24,6 +28,22 @@ def literals(template: Template) -> tuple[str, ...]:
 def reads_attribute(template: Template, name: str) -> bool:
     """Whether the template reads ``.name``, ``['name']`` or ``.get('name')`` of anything."""
     return any(_reads(node, name) for node, _, _ in template.places)
+
+
+def spelled(template: Template, variable: str, field: str) -> str:
+    """A field of a message as this template spells fields: with a dot, or in brackets.
+
+    Brackets are quicker: for a dot, Jinja looks for an attribute of the dictionary first.
+
+    >>> from templatefix.syntax import parse
+    >>> spelled(parse("{% for m in messages %}{{ m['content'] }}{% endfor %}"), "m", "role")
+    "m['role']"
+    """
+    dots = template.below(template.ast, nodes.Getattr)
+    brackets = template.below(template.ast, nodes.Getitem)
+    dotted = sum(node.attr in _FIELDS for node in dots)
+    bracketed = sum(_is_text(node.arg, name) for node in brackets for name in _FIELDS)
+    return f"{variable}['{field}']" if bracketed > dotted else f"{variable}.{field}"
 
 
 def _reads(node: nodes.Node, name: str) -> bool:

@@ -16,7 +16,7 @@ from templatefix.patching.edits import Edit
 from templatefix.patching.fixes.ground import Case, Ground, Proposal
 from templatefix.patching.proposals.scene import node_at, variable_at
 from templatefix.render.trace import Piece, Trace
-from templatefix.syntax import Span, Template
+from templatefix.syntax import Span, Template, spelled
 
 #: What a template reads a lost thing from; the rest is told apart by the role.
 _CALLS = "tool_calls"
@@ -135,8 +135,8 @@ def _widened(template: Template, now: Trace, loss: _Loss) -> Iterator[Proposal]:
         variable = variable_at(template, span)
         if variable is None or _distance(node, loss.role) > _FAR:
             continue
-        kind = f"{variable}.role == '{loss.role}'"
-        reasons = [f"{variable}.{_CALLS}"] if loss.is_call else [kind]
+        kind = f"{spelled(template, variable, 'role')} == '{loss.role}'"
+        reasons = [spelled(template, variable, _CALLS)] if loss.is_call else [kind]
         for reason in reasons:
             text = template.text[slice(*span)]
             if text == reason:

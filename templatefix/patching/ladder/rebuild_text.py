@@ -22,7 +22,7 @@ from templatefix.patching.ladder.rebuild_opener import opener_of
 from templatefix.patching.ladder.rebuild_place import Unbuildable
 from templatefix.patching.ladder.rebuild_tree import Tree, Undecided, condition, decide
 from templatefix.patching.proposals.text import ends, is_wrapped, joined, literal
-from templatefix.syntax import Template, reads_attribute
+from templatefix.syntax import Template, reads_attribute, spelled
 
 #: Stands for the generation prompt.
 _OPENED = "Zq9opened9qZ"
@@ -39,11 +39,7 @@ class _Names:
     opener: str
     reasoning: str
     content: str
-    message: str
-
-    @property
-    def calls(self) -> str:
-        return f"{self.message}.tool_calls"
+    calls: str
 
 
 def rebuilt(
@@ -78,7 +74,7 @@ class _Writer:
         while any(prefix + name in template.text for name in names):
             prefix = "past_" + prefix
         self.names = _Names(
-            prefix + "opener", prefix + "reasoning", prefix + "words", evidence.region.variable
+            prefix + "opener", prefix + "reasoning", prefix + "words", self._field("tool_calls")
         )
         self.tokens = {
             token: name
@@ -90,7 +86,7 @@ class _Writer:
             raise Unbuildable("it is not known what a model writes")
         thinks = any(case.kind.thought for case in self.known)
         if not thinks:  # then the field is asked for, and not set
-            self.names = replace(self.names, reasoning=f"{self.names.message}.reasoning_content")
+            self.names = replace(self.names, reasoning=self._field("reasoning_content"))
         # A template that reads no reasoning, of which nothing is known, leaves it out.
         reads = reads_attribute(template, "reasoning_content")
         self.cases = [case for case in evidence.cases if thinks or reads or not case.kind.thought]
@@ -102,6 +98,9 @@ class _Writer:
             {pair for case in evidence.cases for pair in case.place.kwargs.items()}, key=str
         )
         self.tests = self._tests()
+
+    def _field(self, name: str) -> str:
+        return spelled(self.template, self.region.variable, name)
 
     def edits(self) -> tuple[Edit, ...]:
         region, text = self.region, self.template.text
@@ -125,15 +124,14 @@ class _Writer:
 
     def _lines(self) -> tuple[Lines, str]:
         """The branch with what it needs, up to its ``else``; and the condition for it."""
-        region, names = self.region, self.names
-        role = f"{names.message}.role == 'assistant'" if region.shared else ""
+        role = f"{self._field('role')} == 'assistant'" if self.region.shared else ""
         test = condition(
             self._decide(
                 lambda case: "true" if any(case is each for each in self.known) else "false"
             )
         )
         if self.evidence.parts:
-            content = f"{names.message}.content"
+            content = self._field("content")
             other = f"{content} | rejectattr('type', 'equalto', 'text') | list"
             texts = f"({content} is string or not {content} or not {other})"
             test = texts if test == "true" else f"{texts} and {test}"
@@ -166,12 +164,13 @@ class _Writer:
 
     def _field_lines(self) -> Lines:
         """Sets the fields: never none, and without what a parser left around them."""
-        names, message = self.names, self.names.message
+        names = self.names
         lines: Lines = [(0, comment(_FIELDS))]
         if any(REASONING in case.before + case.after for case in self.known):
-            lines.append((0, f"{{%- set {names.reasoning} = {message}.reasoning_content or '' %}}"))
+            reasoning = self._field("reasoning_content")
+            lines.append((0, f"{{%- set {names.reasoning} = {reasoning} or '' %}}"))
             lines += self._cuts(names.reasoning, 0, lambda case: case.kind.thought)
-        content = f"{message}.content"
+        content = self._field("content")
         value = f"{content} if {content} is string else "
         value += f"{content} | default([], true) | map(attribute='text') | join"
         lines.append((0, f"{{%- set {names.content} = {value} %}}"))
@@ -228,11 +227,13 @@ class _Writer:
             raise Unbuildable("calls are spelled in more than one way")
         ((middle, between),) = spellings
         name = self.names.opener.replace("opener", "call")
-        given = f"{name}.arguments"
+        given, function, called = (
+            spelled(self.template, name, field) for field in ("arguments", "function", "name")
+        )
         lines: Lines = [
             (0, f"{{%- for {name} in {self.names.calls} or [] %}}"),
-            (1, f"{{%- set {name} = {name}.function or {name} %}}"),
-            (1, f"{{{{- {name}.name ~ {literal(middle)}"),
+            (1, f"{{%- set {name} = {function} or {name} %}}"),
+            (1, f"{{{{- {called} ~ {literal(middle)}"),
             (2, f"~ ({given} if {given} is string else {given} | default({{}}, true) | tojson)"),
             (2, f"~ ({self._joined(end)} if loop.last else {literal(between)}) }}}}"),
         ]

@@ -39,15 +39,14 @@ def _instead(scene: Scene) -> Iterator[tuple[Edit, ...]]:
     begin, end = written.reasoning[0] + scene.base, written.reasoning[1] + scene.base
     if variable is None or begin < here.start:
         return
-    field = f"{variable}.reasoning_content"
+    field = scene.field(variable, "reasoning_content")
+    content = scene.field(variable, "content")
     for anchor in _anchors(scene):
         if anchor < end:
             continue
         before, after = scene.stream[here.start : begin], scene.stream[end:anchor]
         generated = min(len(before), written.reasoning[0])
-        for expression, _ in _with_reasoning(
-            before, after, field, f"{variable}.content", generated
-        ):
+        for expression, _ in _with_reasoning(before, after, field, content, generated):
             if isinstance(node, nodes.Const) and isinstance(node.value, str):
                 text = f"({expression} if {field} else {literal(node.value)})"
                 yield (Edit(here.span.start, here.span.end, text),)
@@ -79,18 +78,20 @@ def _missing(scene: Scene) -> Iterator[tuple[str, list[str | None]]]:
         if reasoning is not None and at <= base + reasoning[0] and base + reasoning[1] <= anchor:
             if variable is None:
                 continue
-            field = f"{variable}.reasoning_content"
+            field = scene.field(variable, "reasoning_content")
             before = scene.stream[at : base + reasoning[0]]
             after = scene.stream[base + reasoning[1] : anchor]
             generated = min(len(before), reasoning[0])
-            yield from _with_reasoning(before, after, field, f"{variable}.content", generated)
+            content = scene.field(variable, "content")
+            yield from _with_reasoning(before, after, field, content, generated)
         elif reasoning is None or at >= base + reasoning[1]:
             text = scene.stream[at:anchor]
-            assistant = f"{variable}.role == 'assistant'" if variable else None
+            assistant = f"{scene.field(variable, 'role')} == 'assistant'" if variable else None
             guards = [guard, None, assistant]
             if guard and variable and reads_attribute(scene.template, "reasoning_content"):
                 # An answer with reasoning was written in another mode, and is printed with it.
-                guards.insert(0, f"{operand(guard)} and not {variable}.reasoning_content")
+                reasoning = scene.field(variable, "reasoning_content")
+                guards.insert(0, f"{operand(guard)} and not {reasoning}")
             yield literal(text), guards
 
 

@@ -124,11 +124,11 @@ def _reasons(scene: Scene, span: Span) -> Iterator[str]:
     variable = scene.variable(span) or _variable_nearby(scene)
     reasoned = bool(scene.answered.answer and scene.answered.answer.reasoning)
     if variable is not None and reasoned:
-        yield f"{variable}.reasoning_content"
+        yield scene.field(variable, "reasoning_content")
     if not reasoned and scene.generation_guard is not None:
         yield operand(scene.generation_guard)
     if variable is not None:
-        yield f"{variable}.role == 'assistant'"
+        yield f"{scene.field(variable, 'role')} == 'assistant'"
 
 
 def _stands_alone(scene: Scene, flip: Flip) -> bool:

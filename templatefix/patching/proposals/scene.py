@@ -13,7 +13,7 @@ from templatefix.findings.blame import Witness
 from templatefix.patching.bench import Bench, Failure, Trial, parsed
 from templatefix.render.trace import Branch, Piece, Trace
 from templatefix.replay.run import Request
-from templatefix.syntax import Span, Template
+from templatefix.syntax import Span, Template, spelled
 from templatefix.syntax.conversation import Conversation, find_conversation
 
 #: No tag of a chat format is longer than this, in characters.
@@ -48,6 +48,10 @@ class Scene:
     @cached_property
     def template(self) -> Template:
         return parsed(self.trial.text)
+
+    def field(self, variable: str, name: str) -> str:
+        """A field of the message that a variable holds, as the candidate's source spells it."""
+        return spelled(self.template, variable, name)
 
     @cached_property
     def witness(self) -> Witness:

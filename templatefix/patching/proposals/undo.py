@@ -67,14 +67,14 @@ def _guards(scene: Scene, variable: str | None, extra: str) -> Iterator[str]:
     if variable is None:
         return
     if extra.strip("\n") == "":
-        yield begins(f"({variable}.content or '')", extra[0])
-    yield f"{variable}.reasoning_content"
+        yield begins(f"({scene.field(variable, 'content')} or '')", extra[0])
+    yield scene.field(variable, "reasoning_content")
     yield from reversed([*_where(scene, variable)])
 
 
 def _where(scene: Scene, variable: str) -> Iterator[str]:
     """Where a change is in place: in answers, in the mode of this one, or in answers of it."""
-    answers = f"{variable}.role == 'assistant'"
+    answers = f"{scene.field(variable, 'role')} == 'assistant'"
     yield answers
     if scene.generation_guard is not None:
         mode = operand(scene.generation_guard)
@@ -186,7 +186,8 @@ def _with_own_newlines(scene: Scene, node: nodes.Node, kept: str, variable: str)
     span = scene.template.span(before)
     own = begins(_chained(kept), "\n")
     literals = [literal(before.value[: -len(gap)])] if before.value != gap else []
-    layout = f"('' if {variable}.reasoning_content and {own} else {literal(gap)})"
+    reasoning = scene.field(variable, "reasoning_content")
+    layout = f"('' if {reasoning} and {own} else {literal(gap)})"
     yield Edit(
         span.start, span.end, f" {operator_at(scene.template, before)} ".join([*literals, layout])
     )
@@ -215,7 +216,8 @@ def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
         gap = gap or printed[len(printed.rstrip("\n")) :]
         if gap:
             brought = begins(chained, gap)
-            for test in (f"{variable}.reasoning_content and {brought}", brought):
+            reasoning = scene.field(variable, "reasoning_content")
+            for test in (f"{reasoning} and {brought}", brought):
                 yield f"({chained}[{len(gap)}:] if {test} else {source})"
 
 
