@@ -2,7 +2,7 @@
 
 #: Goes before the original's text.
 BEFORE = """\
-{#- The original template follows, unchanged, as a macro. -#}
+{#- @WHOLE@ of the original template follows, unchanged, as a macro. -#}
 {%- macro fold_original(messages, add_generation_prompt, tools@PARAMETER@) -%}{{ '' }}"""
 
 #: Goes after it.
@@ -17,7 +17,7 @@ AFTER = """{{ '' }}{%- endmacro -%}
 {#- What a rendering prints after what is known. Where the answer before it is printed in another
     way once something follows, both are taken from the mark in that answer on. #}
 {%- macro fold_beyond(fold_text, fold_known) %}
-    {%- if fold_text.startswith(fold_known) %}
+    {%- if fold_text[:fold_known | length] == fold_known %}
         {{- fold_text[fold_known | length:] }}
     {%- elif fold_prior not in fold_text %}
         {#- No text of that answer is printed: what follows is behind its end. #}
@@ -27,7 +27,7 @@ AFTER = """{{ '' }}{%- endmacro -%}
     {%- else %}
         {%- set fold_text = fold_text.split(fold_prior)[-1] %}
         {%- set fold_known = fold_known.split(fold_prior)[-1] %}
-        {%- if fold_text.startswith(fold_known) %}
+        {%- if fold_text[:fold_known | length] == fold_known %}
             {{- fold_text[fold_known | length:] }}
 @ENDINGS@@STOPS@        {%- else %}
             {{- fold_text }}
@@ -47,7 +47,7 @@ AFTER = """{{ '' }}{%- endmacro -%}
         {%- if fold_led
                 and fold_value[:1] in ['\\n', ' '] and fold_before[-1:] in ['\\n', ' '] %}
             {%- set fold_space = fold_before[fold_before.rstrip() | length:] %}
-            {%- if fold_value.startswith(fold_space)
+            {%- if fold_value[:fold_space | length] == fold_space
                     or (not fold_space.strip('\\n') and fold_value[0] == '\\n') %}
                 {%- set fold_before = fold_before.rstrip() %}
             {%- endif %}
@@ -55,7 +55,7 @@ AFTER = """{{ '' }}{%- endmacro -%}
         {%- if fold_trailed
                 and fold_value[-1:] in ['\\n', ' '] and fold_after[:1] in ['\\n', ' '] %}
             {%- set fold_space = fold_after[:fold_after | length - fold_after.lstrip() | length] %}
-            {%- if fold_value.endswith(fold_space)
+            {%- if fold_value[-(fold_space | length):] == fold_space
                     or (not fold_space.strip('\\n') and fold_value[-1] == '\\n') %}
                 {%- set fold_after = fold_after.lstrip() %}
             {%- endif %}
@@ -102,7 +102,7 @@ REFUSALS = """
 
 #: Where a kwarg switches thinking: reasoning tells that it was on when the answer was generated.
 THINKING = """\
-            {%- if fold_thought and fold_prompt.rstrip().endswith(@CLOSE@) %}
+            {%- if fold_thought and @CLOSED@ %}
                 {#- An answer with reasoning was generated in a mode that thinks. #}
                 {%- set fold_mode = @VALUE@ %}
                 {%- set fold_printed = none %}
@@ -144,7 +144,7 @@ ALONE = """\
 
 #: Where a model writes a newline before it opens its reasoning: a parser counts it as reasoning.
 EARLY = """\
-                {%- if fold_said.startswith('\\n') and fold_thought.startswith('\\n') %}
+                {%- if fold_said[:1] == '\\n' and fold_thought[:1] == '\\n' %}
                     {%- set fold_thought = fold_thought[1:] %}
                 {%- endif %}
 """
@@ -306,7 +306,7 @@ DRIVER = """
                     {%- set fold_known = fold_printed %}
                 {%- endif %}
             {%- endif %}
-            {%- if fold_text.startswith(fold_known) %}
+            {%- if fold_text[:fold_known | length] == fold_known %}
                 {{- fold_text[fold_known | length:] }}
             {%- else %}
                 {{- fold_beyond(fold_text, fold_known) }}

@@ -11,7 +11,8 @@ from templatefix.chat.answer import Answer, ToolCall
 from templatefix.chat.battery import TOOLS
 from templatefix.patching.bench import Bench
 from templatefix.patching.ladder.fold_place import Place, Speaker
-from templatefix.patching.ladder.fold_text import CONTENT, REASONING, Rule, literal
+from templatefix.patching.ladder.fold_text import CONTENT, REASONING, Rule
+from templatefix.patching.proposals.text import ends
 from templatefix.prefix import common_prefix
 
 _LEAF, _RESULT = "Zq9leaf9qZ", "Zq9result9qZ"
@@ -186,7 +187,7 @@ def _rules(cases: list[_Case]) -> Iterator[Rule]:
                 tests.append(test if case.fields[position] else f"not {test}")
                 left = [other for other in left if other not in clash]
         if any(other.tail != case.tail for other in left):
-            tests.append(f"fold_prompt.endswith({literal(case.tail)})")
+            tests.append(ends("fold_prompt", case.tail))
         rule = Rule(
             case.view,
             " and ".join(tests),

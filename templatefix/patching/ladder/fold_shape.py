@@ -10,7 +10,8 @@ from templatefix.checking.subject import GREETING
 from templatefix.patching.bench import Bench
 from templatefix.patching.ladder.fold_place import Place, Speaker, places
 from templatefix.patching.ladder.fold_rules import prints_behind, rules_of
-from templatefix.patching.ladder.fold_text import CONTENT, REASONING, Shape, literal
+from templatefix.patching.ladder.fold_text import CONTENT, REASONING, Shape
+from templatefix.patching.proposals.text import ends
 from templatefix.render import Crashed, Refused
 from templatefix.syntax import content_format
 
@@ -75,11 +76,11 @@ def _silent(found: list[Place]) -> str:
     for tags in sorted({place.tags for place in found if place.tags}, key=str):
         closed, opened = tags.close.strip(), tags.open.strip()
         if all(place.prompt.rstrip().endswith(closed) == place.quiet for place in found):
-            return f"fold_prompt.rstrip().endswith({literal(closed)})"
+            return ends("(fold_prompt | trim)", closed)
         if all(place.prompt.rstrip().endswith(opened) != place.quiet for place in found):
-            return f"not fold_prompt.rstrip().endswith({literal(opened)})"
+            return f"not {ends('(fold_prompt | trim)', opened)}"
     tails = {place.tail for place in found if place.quiet}
-    return " or ".join(f"fold_prompt.endswith({literal(tail)})" for tail in sorted(tails))
+    return " or ".join(ends("fold_prompt", tail) for tail in sorted(tails))
 
 
 def _leftovers(bench: Bench, found: list[Place]) -> tuple[tuple[str, str], ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 
 from templatefix.patching.ladder import fold_driver as driver
+from templatefix.patching.ladder.fold_head import head_end
+from templatefix.patching.proposals.text import begins, ends, literal
+from templatefix.syntax import parse
 
 #: Alphanumeric, so that no filter of a template changes them; nobody writes them in a chat.
 PRIOR = "Zq9prior9qZ"
@@ -84,19 +86,15 @@ def folded(original: str, shape: Shape) -> str:
     prefix = "fold_"
     while prefix in original:
         prefix = "re" + prefix
+    head, body = _parted(original, shape)
     before, after = _filled(driver.BEFORE, shape), _filled(driver.AFTER, shape)
+    before = before.replace("@WHOLE@", "The rest" if head else "All")
     if any(rule.kind == "calls" for rule in shape.rules):
         after += driver.CALLS
     after += _filled(driver.DRIVER, shape)
     if shape.mute:
         after = _in_pieces(after, shape.close, original)
-    return before.replace("fold_", prefix) + _body(original) + after.replace("fold_", prefix)
-
-
-def literal(text: str) -> str:
-    """A text as a literal of Jinja."""
-    spelled = json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'")
-    return f"'{spelled}'"
+    return head + before.replace("fold_", prefix) + body + after.replace("fold_", prefix)
 
 
 def _in_pieces(text: str, close: str, original: str) -> str:
@@ -113,11 +111,17 @@ def _in_pieces(text: str, close: str, original: str) -> str:
     return text.replace(whole, f"{first}' + '{second}")
 
 
-def _body(original: str) -> str:
-    """The original's text, as it has to stand between two outputs to render as before."""
-    text = original.replace("\r\n", "\n").replace("\r", "\n")
+def _parted(original: str, shape: Shape) -> tuple[str, str]:
+    """The original's text in two: what comes out alike for every piece, and the macro's body.
+
+    The body as it has to stand between two outputs to render as before.
+    """
+    template = parse(original)
+    given = {"messages", "add_generation_prompt", "tools", *(shape.thinking or ())[:1]}
+    at = head_end(template, frozenset(given))
     # Jinja drops one newline at the end of a template, and the indentation of a first block.
-    return re.sub(r"\A[ \t]+(?=\{[%#](?!\+))", "", text.removesuffix("\n"))
+    body = template.text[at:].removesuffix("\n")
+    return template.text[:at], re.sub(r"\A[ \t]+(?=\{[%#](?!\+))", "", body)
 
 
 def _filled(text: str, shape: Shape) -> str:
@@ -167,6 +171,7 @@ def _filled(text: str, shape: Shape) -> str:
         ("@UNSWITCHED@", f" and fold_mode == {name}" if name else ""),
         ("@VALUE@", value),
         ("@END@", _end(shape)),
+        ("@CLOSED@", ends("(fold_prompt | trim)", shape.close.strip())),
         ("@CLOSE@", literal(shape.close)),
         ("@GENERATED@", generated),
         ("@OPENING@", opening),
@@ -197,7 +202,7 @@ def _ending(ending: str) -> str:
 def _last(ending: str) -> str:
     return (
         "                {%- if fold_index + 1 < messages | length "
-        f"and fold_said.endswith({literal(ending)}) %}}\n"
+        f"and {ends('fold_said', ending)} %}}\n"
         "                    {#- What follows begins with another end. #}\n"
         f"                    {{%- set fold_said = fold_said[:-{len(ending)}] %}}\n"
         "                {%- endif %}\n"
@@ -221,20 +226,21 @@ def _view(shape: Shape) -> str:
     if shape.moves:
         lead = literal(shape.moves)
         lines += [
-            "{%- if fold_moved and not fold_view.startswith(fold_prompt) %}",
+            "{%- if fold_moved and fold_view[:fold_prompt | length] != fold_prompt %}",
             f"    {{%- set fold_said = {lead} + fold_view.split({lead})[-1] %}}",
         ]
     lines += [
-        f"{{%- {'elif' if shape.moves else 'if'} fold_view.startswith(fold_prompt) %}}",
+        f"{{%- {'elif' if shape.moves else 'if'} "
+        "fold_view[:fold_prompt | length] == fold_prompt %}",
         "    {%- set fold_said = fold_view[fold_prompt | length:] %}",
         *("    " + line for line in _rules(of["extends"])),
         "{%- else %}",
         "    {#- What the generation prompt adds is looked at once. #}",
-        "    {%- if fold_cue and fold_prompt.endswith(fold_cue) %}",
+        "    {%- if fold_cue and fold_prompt[-(fold_cue | length):] == fold_cue %}",
         "        {%- set fold_plain = fold_prompt[:-(fold_cue | length)] %}",
         "    {%- else %}",
         "        {%- set fold_plain = fold_original(fold_seen, false, fold_tools@MODE@) %}",
-        "        {%- if fold_asks and fold_prompt.startswith(fold_plain) %}",
+        "        {%- if fold_asks and fold_prompt[:fold_plain | length] == fold_plain %}",
         "            {%- set fold_cue = fold_prompt[fold_plain | length:] %}",
         "        {%- endif %}",
         "    {%- endif %}",
@@ -242,7 +248,7 @@ def _view(shape: Shape) -> str:
     ]
     if of["unusable"]:
         lines += [
-            "    {%- if fold_view.startswith(fold_plain) %}",
+            "    {%- if fold_view[:fold_plain | length] == fold_plain %}",
             *("        " + line for line in _rules(of["follows"]) or ["{#- As it is. #}"]),
             "    {%- else %}",
             "        {%- set fold_said = (fold_reasoning if fold_thought else '')",
@@ -260,7 +266,7 @@ def _rules(rules: list[Rule]) -> list[str]:
     for number, rule in enumerate(rules):
         tests = [rule.condition] if rule.condition else []
         if rule.before:
-            tests.append(f"fold_said.startswith({_spliced(rule.before)})")
+            tests.append(f"fold_said[:{len(rule.before)}] == {_spliced(rule.before)}")
         value = _spliced(rule.after)
         if rule.kind == "calls":
             value += f" + fold_spelled(fold_calls, {', '.join(map(literal, rule.spelling))})"
@@ -278,9 +284,7 @@ def _rules(rules: list[Rule]) -> list[str]:
 def _leftover(around: tuple[str, str]) -> str:
     before, after = around
     tests = [
-        f"fold_words.{method}({literal(text)})"
-        for method, text in (("startswith", before), ("endswith", after))
-        if text
+        is_there("fold_words", text) for is_there, text in ((begins, before), (ends, after)) if text
     ]
     end = f"-{len(after)}" if after else ""
     return (

@@ -101,7 +101,7 @@ class _Keeper:
             branches.pop()
         if not branches:
             return
-        if branches[0][0] is None:
+        if branches[0][0] is None or (len(branches) == 1 and _clears(node)):
             yield from ((depth - 1 + (d - depth), text) for d, text in branches[0][1])
             return
         word = "if"
@@ -122,6 +122,21 @@ class _Keeper:
 
     def _reads(self, node: nodes.Node) -> None:
         self.read |= _loaded(node)
+
+
+def _clears(choice: nodes.If) -> bool:
+    """``if ns.is_tool``, then nothing but ``set ns.is_tool = false``: so it is false either way."""
+    test, body = choice.test, [n for n in choice.body if not isinstance(n, nodes.Output)]
+    return (
+        len(body) == 1
+        and isinstance(body[0], nodes.Assign)
+        and isinstance(body[0].target, nodes.NSRef)
+        and isinstance(body[0].node, nodes.Const)
+        and body[0].node.value is False
+        and isinstance(test, nodes.Getattr)
+        and isinstance(test.node, nodes.Name)
+        and (test.node.name, test.attr) == (body[0].target.name, body[0].target.attr)
+    )
 
 
 def _loaded(node: nodes.Node) -> set[str]:

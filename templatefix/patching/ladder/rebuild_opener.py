@@ -68,8 +68,10 @@ def _after(template: Template, loop: nodes.For, pieces: Sequence[Piece]) -> list
 
 def _several(template: Template, parts: Sequence[nodes.Node]) -> Opener:
     """Statements after the loop, the generation prompt among them as if it were asked for."""
-    texts = []
+    texts: list[str] = []
+    before: tuple[nodes.If, str] | None = None
     for part in parts:
+        choice: tuple[nodes.If, str] | None = None
         start, end = template.span(part)
         text = template.text[start:end]
         if isinstance(part, nodes.If) and asks_for_prompt(part):
@@ -77,13 +79,35 @@ def _several(template: Template, parts: Sequence[nodes.Node]) -> Opener:
                 raise Unbuildable("something else is printed where no answer is asked for")
             first, last = template.outer_span(part.test)
             test = " and ".join(_others(template, part.test)) or "true"
+            if before is not None and test == f"not {before[1]}":
+                # One look at what the first choice has looked at.
+                texts[-1] = _joint(template, before[0], part)
+                before = None
+                continue
             text = template.text[start:first] + test + template.text[last:end]
         elif isinstance(part, nodes.Output) and not isinstance(part.nodes[0], nodes.TemplateData):
             pass
         elif not isinstance(part, nodes.If):
             raise Unbuildable("what is printed after the messages is not printed by blocks")
+        elif not (part.elif_ or part.else_) and _only_prints(part):
+            choice = part, template.source(part.test)
         texts.append(text)
+        before = choice
     return Opener("".join(texts), (), False, False)
+
+
+def _only_prints(choice: nodes.If) -> bool:
+    return all(isinstance(statement, nodes.Output) for statement in choice.body)
+
+
+def _joint(template: Template, one: nodes.If, other: nodes.If) -> str:
+    """The source of two choices, of which the second is made where the first is not."""
+    text = template.text
+    first, second = template.body_span(one.body), template.body_span(other.body)
+    left = "-" if text[first.end :].startswith("{%-") else ""
+    right = "-" if text[: second.start].endswith("-%}") else ""
+    opened = text[template.span(one).start : first.end]
+    return f"{opened}{{%{left} else {right}%}}{text[second.start : template.span(other).end]}"
 
 
 def _others(template: Template, test: nodes.Node) -> list[str]:

@@ -69,12 +69,12 @@ class _Writer:
         self.template = template
         self.evidence = evidence
         self.region = evidence.region
-        names = ("opener", "reasoning", "words")
+        names = ("opener", "reasoning", "words", "calls")
         prefix = "turn_"
         while any(prefix + name in template.text for name in names):
             prefix = "past_" + prefix
         self.names = _Names(
-            prefix + "opener", prefix + "reasoning", prefix + "words", self._field("tool_calls")
+            prefix + "opener", prefix + "reasoning", prefix + "words", prefix + "calls"
         )
         self.tokens = {
             token: name
@@ -137,8 +137,8 @@ class _Writer:
             test = texts if test == "true" else f"{texts} and {test}"
         if self.evidence.last_differs:
             test = "not loop.last" if test == "true" else f"not loop.last and {test}"
-        fields = [*self._opener_lines(), *self._field_lines()]
-        branch = [*self._print_lines()]
+        test, fields, branch = self._with_calls(test, self._field_lines(), [*self._print_lines()])
+        fields = [*self._opener_lines(), (0, comment(_FIELDS)), *fields]
         if test == "true":
             whole = " ".join(filter(None, (role,))) or "true"
             opened: Lines = [] if whole == "true" else [(0, f"{{%- if {whole} %}}")]
@@ -156,6 +156,20 @@ class _Writer:
             *deeper([(0, comment(_BRANCH)), *branch]),
         ], test
 
+    def _with_calls(self, test: str, fields: Lines, branch: Lines) -> tuple[str, Lines, Lines]:
+        """The variable for calls set where several lines read it, put in where one does."""
+        name, field = self.names.calls, self._field("tool_calls")
+        words = re.compile(rf"\b{name}\b")
+        read = sum(len(words.findall(text)) for text in (test, *(t for _, t in fields + branch)))
+        if read > 1:
+            return test, [(0, f"{{%- set {name} = {field} or [] %}}"), *fields], branch
+
+        def put(text: str) -> str:
+            return words.sub(field, text.replace(f" in {name} %", f" in {field} or [] %"))
+
+        fields, branch = ([(d, put(text)) for d, text in lines] for lines in (fields, branch))
+        return put(test), fields, branch
+
     def _opener_lines(self) -> Lines:
         opener, name = self.opener, self.names.opener
         if opener is None:
@@ -165,7 +179,7 @@ class _Writer:
     def _field_lines(self) -> Lines:
         """Sets the fields: never none, and without what a parser left around them."""
         names = self.names
-        lines: Lines = [(0, comment(_FIELDS))]
+        lines: Lines = []
         if any(REASONING in case.before + case.after for case in self.known):
             reasoning = self._field("reasoning_content")
             lines.append((0, f"{{%- set {names.reasoning} = {reasoning} or '' %}}"))
@@ -231,7 +245,7 @@ class _Writer:
             spelled(self.template, name, field) for field in ("arguments", "function", "name")
         )
         lines: Lines = [
-            (0, f"{{%- for {name} in {self.names.calls} or [] %}}"),
+            (0, f"{{%- for {name} in {self.names.calls} %}}"),
             (1, f"{{%- set {name} = {function} or {name} %}}"),
             (1, f"{{{{- {called} ~ {literal(middle)}"),
             (2, f"~ ({given} if {given} is string else {given} | default({{}}, true) | tojson)"),

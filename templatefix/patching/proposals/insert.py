@@ -90,8 +90,8 @@ def _missing(scene: Scene) -> Iterator[tuple[str, list[str | None]]]:
             guards = [guard, None, assistant]
             if guard and variable and reads_attribute(scene.template, "reasoning_content"):
                 # An answer with reasoning was written in another mode, and is printed with it.
-                reasoning = scene.field(variable, "reasoning_content")
-                guards.insert(0, f"{operand(guard)} and not {reasoning}")
+                silent = f"not {scene.field(variable, 'reasoning_content')}"
+                guards.insert(0, f"{operand(guard)} and {silent}")
             yield literal(text), guards
 
 
