@@ -225,6 +225,11 @@ class JinjaRenderer:
         except Exception as fault:
             raise SyntaxFault(f"{type(fault).__name__}: {fault}", None) from None
 
+    @property
+    def environment(self) -> jinja2.Environment:
+        """What the template is rendered in."""
+        return self._template.environment
+
     def render(self, request: RenderRequest) -> str:
         """The prompt's text. Raises :class:`Refused` or :class:`Crashed`."""
         self._clock = request.clock

@@ -460,10 +460,42 @@ def test_a_template_is_wrapped_without_a_change_in_what_it_prints() -> None:
         "{% set messages = messages[1:] %}{% set add_generation_prompt = 1 %}{{ messages }}\n",
         "{% macro twice(x) %}{{ x ~ sep }}{% endmacro %}{% set sep = '!' %}{{ twice('a') }}",
         "{{ messages is defined }}{{ fold_prompt is defined }}{{ refold_at is defined }}",
+        *HEADS,
     ):
         assert JinjaRenderer(folded(text, Shape())).render(request) == JinjaRenderer(text).render(
             request
         )
+
+
+#: Templates that begin with what comes out alike for every piece, by that beginning.
+HEADS = {
+    "{#- names -#}\n{%- set mark = '<{}>'.format('s') %}\n"
+    "{{- mark + messages[0].content }}\n": "{#- names -#}\n{%- set mark = '<{}>'.format('s') %}\n",
+    "{% set a = 'x' %}{% macro said(m) %}{{ a ~ m.content ~ odd }}{% endmacro %}\n"
+    "{% if tools %}t{% endif %}{{ said(messages[0]) }}": "{% set a = 'x' %}"
+    "{% macro said(m) %}{{ a ~ m.content ~ odd }}{% endmacro %}\n",
+    # Whitespace is printed before what follows.
+    "{%- set mark = 'x' %}\n\n{{ mark }}": "",
+    # Something printed stands first.
+    "first {%- set mark = 'x' %}{{ mark }}": "",
+    # What is given, what changes, and what is set again, belong to each piece.
+    "{%- set ns = namespace(n=0) %}{%- set ns.n = ns.n + 1 %}{{- ns.n }}": "",
+    "{%- set first = messages[0] %}{{- first.content }}": "",
+    "{%- macro all() %}{{ messages | length }}{% endmacro %}{{- all() }}": "",
+    "{%- macro last() %}{{ of }}{% endmacro %}{%- set of = messages[-1].role %}{{- last() }}": "",
+    "{%- set mark = 'x' %}{%- if tools %}{%- set mark = 'y' %}{%- endif %}{{- mark }}": "",
+    "{%- set tools = 'none' %}{{- tools }}": "",
+    "{%- set one = [1, 2, 3] | random %}{{- one in [1, 2, 3] }}": "",
+}
+
+
+@pytest.mark.parametrize("text", HEADS)
+def test_what_is_alike_for_every_piece_is_worked_out_once(text: str) -> None:
+    written = folded(text, Shape())
+    assert written[: written.index("{#- The rest" if HEADS[text] else "{#- All")] == HEADS[text]
+    chat = [user("Hello"), {"role": "assistant", "content": "Hi"}, user("And?")]
+    request = bench("strict", "lossless").subject.server.request(chat, None, {})
+    assert JinjaRenderer(written).render(request)
 
 
 #: What keeps a fold of a template of the corpus from preserving every stream.

@@ -1,0 +1,113 @@
+"""What a patch adds is spelled so that Jinja's sandbox is quick about it.
+
+There a call of a method takes twenty times as long as a slice, and a field that is read with a dot
+four times as long as one in brackets; a namespace is slower still.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+from jinja2 import nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from templatefix.patching.ladder.rebuild_lines import capture
+from templatefix.patching.ladder.rebuild_opener import opener_of
+from templatefix.patching.long_chat import MANY, as_served, long_chat, seconds
+from templatefix.patching.repair import PatchOptions, repair
+from templatefix.render.trace import trace
+from templatefix.syntax import parse, spelled
+from tests.patch.test_fold import STRIPS, bench
+from tests.patch.test_own_newlines import TRIMS
+from tests.patch.test_rebuild import DROPS_ALL, ENDS_LATE
+from tests.subjects import STOP, template
+
+#: Repaired by edits of its outputs, by edits of other outputs, and by branches of their own.
+BROKEN = {"edited": TRIMS, "stripped": STRIPS, "rebuilt": DROPS_ALL, "rebuilt late": ENDS_LATE}
+
+
+def repaired(text: str) -> str:
+    found = repair(template(text), PatchOptions(policy="keep-reasoning", max_examples=0))
+    assert found.text is not None
+    assert found.candidate is not None
+    assert found.candidate.rung in (3, 4)
+    return found.text
+
+
+def methods(text: str) -> set[str]:
+    parsed = parse(text)
+    calls = parsed.below(parsed.ast, nodes.Call)
+    return {call.node.attr for call in calls if isinstance(call.node, nodes.Getattr)}
+
+
+def added(before: str, after: str) -> str:
+    lines = difflib.ndiff(before.splitlines(), after.splitlines())
+    return "\n".join(line[2:] for line in lines if line.startswith("+ "))
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_patch_calls_no_methods_that_the_original_does_not(name: str) -> None:
+    assert methods(repaired(BROKEN[name])) <= methods(BROKEN[name])
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_fields_are_spelled_as_the_template_spells_them(name: str) -> None:
+    text = BROKEN[name]
+    for field in ("role", "content", "reasoning_content", "tool_calls"):
+        text = text.replace(f"message.{field}", f"message['{field}']")
+    assert "message['" in added(text, repaired(text))
+    assert "message." not in added(text, repaired(text))
+    assert "message['" not in added(BROKEN[name], repaired(BROKEN[name]))
+
+
+def test_where_both_spellings_are_as_frequent_it_is_a_dot() -> None:
+    mixed = "{{ messages[0].role }}{{ messages[0]['content'] }}"
+    assert spelled(parse(mixed), "message", "role") == "message.role"
+    more = parse(mixed + "{{ messages[1]['role'] }}")
+    assert spelled(more, "message", "role") == "message['role']"
+    assert spelled(parse("{{ messages }}"), "message", "role") == "message.role"
+
+
+def test_a_flag_is_cleared_without_a_look_at_it() -> None:
+    text = ENDS_LATE.replace(
+        "{%- set at.tool = false %}", "{%- if at.tool %}{%- set at.tool = false %}{% endif %}"
+    )
+    assert text != ENDS_LATE
+    branch = added(text, repaired(text))
+    assert "set at.tool = false" in branch
+    assert branch.count("if at.tool") == 1  # the generation prompt's own
+
+
+def test_a_generation_prompt_looks_once_at_what_decides_between_two_texts() -> None:
+    text = (
+        "{%- set ns = namespace(tool=false) %}"
+        "{%- for message in messages %}{{- message.content }}"
+        "{%- set ns.tool = message.role == 'tool' %}{%- endfor -%}"
+        "{% if ns.tool %}{{ '</results>' }}{% endif %}"
+        "{% if add_generation_prompt and not ns.tool %}{{ '<think>' }}{% endif %}"
+    )
+    parsed = parse(text)
+    loop = parsed.below(parsed.ast, nodes.For)[0]
+    server = bench("strict", "lossless").subject.server
+    pieces = [
+        piece
+        for role in ("tool", "user")
+        for piece in trace(
+            text, server.request([{"role": role, "content": "x"}], None, {}), STOP
+        ).pieces
+        if piece.span.start > parsed.span(loop).end
+    ]
+    assert capture(opener_of(parsed, loop, pieces), "opener") == (
+        "{%- set opener %}{% if ns.tool %}{{ '</results>' }}{% else %}{{ '<think>' }}{% endif %}"
+        "{% endset %}"
+    )
+
+
+def test_rendering_is_timed_as_servers_render() -> None:
+    its = bench("strips", "keep-reasoning")
+    served, quick = as_served(STRIPS, its), its.subject.server.renderer
+    request = its.subject.server.request(long_chat(MANY, None), None, {})
+    assert served.render(request) == quick.render(request)
+    assert type(served.environment) is ImmutableSandboxedEnvironment
+    assert all(taken > 0 for taken in seconds([served, quick], its.subject.server, 2, None, 1))
