@@ -13,8 +13,10 @@ from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Message
 from templatefix.dialect.layout import Written
 from templatefix.findings.evidence import message_texts
+from templatefix.findings.printed import squeezed
 from templatefix.patching.contract.exam import Exam, Walk, difference, replayed
 from templatefix.patching.contract.proof import ClauseResult, Violation
+from templatefix.prefix import common_prefix
 from templatefix.replay.run import Comparison
 
 #: Characters by which the end of an answer is found, and that may close it.
@@ -76,7 +78,7 @@ def _judge(exam: Exam, walk: Walk) -> tuple[str | None, dict[str, None]]:
                 return f"request {number} of {walk.plan.id} lacks {lost!r} of the head", kept
             kept[PINNED] = None
         elif frames:
-            wrong = _ending(walk, walk.after.comparisons[number - 2], start, before.prompt, new)
+            wrong = _ending(walk, number - 2, start, new)
             if wrong is not None:
                 return f"request {number} of {walk.plan.id} {wrong}", kept
         frames.append(frame)
@@ -115,18 +117,25 @@ def _start(walk: Walk, comparison: Comparison) -> int:
     return at
 
 
-def _ending(walk: Walk, comparison: Comparison, start: int, original: str, new: str) -> str | None:
-    """What is wrong with how the answer before ends, in words."""
+def _ending(walk: Walk, index: int, start: int, new: str) -> str | None:
+    """What is wrong with how an answer ends, in words; ``new`` begins at ``start``."""
+    comparison = walk.after.comparisons[index]
     written = comparison.before.completion.written if comparison.before.completion else None
     if written is None or not _is_finished(walk, comparison):
         return None
     texts = (written.reasoning, written.content, written.calls)
     end = max((span[1] for span in texts if span), default=0)
-    old = original.removesuffix(new)
+    asked, followed = walk.before.requests[index : index + 2]
+    old = followed.prompt.removesuffix(new)
     again = _closed_again(comparison, written, end, old, new)
     if again:
         return f"prints {again!r} again after an answer that ended with it"
     mark, now = written.text[max(0, end - _MARK) : end], comparison.after.prompt[:start]
+    # What was said before the answer may end in the same words.
+    old, now = (
+        text[common_prefix(text, prompt) :]
+        for text, prompt in ((old, asked.prompt), (now, comparison.before.prompt))
+    )
     left = _left_open(comparison.before.answer, mark, old, now, new)
     return f"no longer prints {left!r} after an answer" if left else None
 
@@ -155,7 +164,7 @@ def _closed_again(
 def _left_open(answer: Answer | None, mark: str, original: str, prompt: str, new: str) -> str:
     """What the original prints between an answer and what is new, if the candidate does not.
 
-    ``mark`` is the end of the answer's texts; the prompts are those before what is new.
+    ``mark`` is the end of the answer's texts; the prompts go from what was asked to what is new.
     """
     if not mark.strip() or mark not in original or mark not in prompt:
         return ""
@@ -163,7 +172,9 @@ def _left_open(answer: Answer | None, mark: str, original: str, prompt: str, new
     said = [text.strip() for text in (answer.reasoning, answer.content) if text] if answer else []
     if any(text and (had in text or text in had or text[:_MARK] in had) for text in said):
         return ""  # a text of the answer, which has stood behind its calls
-    return had if len(had) <= _CLOSING and had not in has + new[: len(had)] else ""
+    # Whitespace within it is for C2 to judge: the model wrote what it wrote.
+    there = squeezed(has + new[: len(had)])
+    return had if len(had) <= _CLOSING and squeezed(had) not in there else ""
 
 
 def _is_finished(walk: Walk, comparison: Comparison) -> bool:
