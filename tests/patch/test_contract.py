@@ -222,6 +222,15 @@ def test_a_patch_that_prints_an_answer_twice_breaks_c5() -> None:
     assert "C5" in broken(judged(later, "keep-reasoning", original))
 
 
+def test_a_patch_that_prints_a_last_answer_otherwise_breaks_c5() -> None:
+    """No request ends with one, but trainers render it so."""
+    original = _ENDS.replace("CONTENT", "(message.content or '') | trim")
+    good = _ENDS.replace("CONTENT", "(message.content or '') | string")
+    shouts = good.replace("{{- '[A]' +", "{{- ('[ANSWER]' if loop.last else '[A]') +")
+    assert shouts != good
+    assert broken(judged(shouts, "keep-reasoning", original)) == ["C5"]
+
+
 _REFUSES = "{%- if message.role == 'narrator' %}{{- raise_exception('nobody tells') }}{% endif %}"
 
 

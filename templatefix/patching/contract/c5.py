@@ -1,4 +1,8 @@
-"""C5: nothing that was printed is lost: texts, reasoning, calls, arguments, results."""
+"""C5: nothing that was printed is lost: texts, reasoning, calls, arguments, results.
+
+And a conversation that ends with an answer, as trainers render it, ends as the model wrote it
+where it did so under the original.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from templatefix.findings.printed import lost, squeezed
 from templatefix.patching.bench import Kwargs
 from templatefix.patching.contract.exam import Exam, Walk, outcome, replayed
 from templatefix.patching.contract.proof import ClauseResult, Violation
+from templatefix.replay.run import Run
 
 #: Texts of fewer characters than this stand in a prompt by chance: how often says nothing.
 _SHORT = 4
@@ -42,9 +47,9 @@ def judge(exam: Exam, walk: Walk) -> str | None:
         twice = doubled(before.messages, before.prompt, after.prompt)
         if twice is not None:
             return f"request {number} of {walk.plan.id} prints more than once {twice}"
-    twice = _doubled_at_the_end(exam, walk)
-    if twice is not None:
-        return f"{walk.plan.id} up to its last answer prints more than once {twice}"
+    wrong = _at_the_end(exam, walk)
+    if wrong is not None:
+        return f"{walk.plan.id} up to its last answer {wrong}"
     before, after = walk.before.requests[-1], walk.after.requests[-1]
     found = lost(after.messages, after.prompt)
     if found is not None and lost(before.messages, before.prompt) is None:
@@ -73,8 +78,8 @@ def _between(exam: Exam, messages: Sequence[Message], tools: Tools, kwargs: Kwar
     return None if before is None or after is None else gone(messages, before, after)
 
 
-def _doubled_at_the_end(exam: Exam, walk: Walk) -> str | None:
-    """What the candidate prints twice where the last message is the last answer."""
+def _at_the_end(exam: Exam, walk: Walk) -> str | None:
+    """What is wrong with a candidate's prompt in which the last message is the last answer."""
     messages = list(walk.before.requests[-1].messages)
     while messages and messages[-1].get("role") != "assistant":
         messages.pop()
@@ -84,7 +89,24 @@ def _doubled_at_the_end(exam: Exam, walk: Walk) -> str | None:
         return outcome(lambda: server.prompt(messages, tools, kwargs, generation_prompt=False)).text
 
     before, after = shown(exam.original), shown(exam.server)
-    return None if before is None or after is None else doubled(messages, before, after)
+    if before is None or after is None:
+        return None
+    twice = doubled(messages, before, after)
+    if twice is not None:
+        return f"prints more than once {twice}"
+    was, now = (_written(run, len(messages) - 1) for run in (walk.before, walk.after))
+    if was and before.startswith(was) and not after.startswith(now):
+        return "no longer prints it as the model wrote it"
+    return None
+
+
+def _written(run: Run, messages: int) -> str:
+    """The stream of the request with so many messages, without its stop token; "" without one."""
+    for request in run.requests:
+        written = request.completion.written if request.completion else None
+        if len(request.messages) == messages and written is not None:
+            return request.prompt + written.text[: written.stop[0]]
+    return ""
 
 
 def doubled(messages: Sequence[Message], before: str, after: str) -> str | None:
