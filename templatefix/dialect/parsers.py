@@ -99,9 +99,9 @@ class Parsers:
         """
         if self.reasoning is None and (self.tool is None or not meant.tool_calls):
             # Without a parser the server hands on what was said, and no layout around it; but
-            # for whitespace before it, which a server cannot tell from the text.
+            # for whitespace around it, which a server cannot tell from the text.
             content = meant.content
-            if content and completion.lstrip() == content.lstrip():
+            if content and completion.strip() == content.strip():
                 content = completion
             return Answer(stripped(meant).reasoning, content, _redumped(meant.tool_calls))
         parsed = self._parse(completion, meant, state, kwargs, tools)

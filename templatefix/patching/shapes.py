@@ -97,7 +97,38 @@ _TALKS_AND_CALLS = Scenario(
     reasoning="if-thinking",
 )
 
+_INTERRUPTED = Scenario(
+    "interrupted-tools",
+    (
+        Turn(
+            (
+                {"role": "system", "content": "You check the weather before you answer."},
+                *_user("Is it foggy in Nazaré?"),
+            ),
+            Answer("Look.", None, (_call(place="Nazaré"),)),
+        ),
+        Turn(
+            (*_results("fog until noon"), *_user("Wait: I meant Peniche.")),
+            Answer("The other place.", "Peniche, then.", (_call(place="Peniche", days=1),)),
+        ),
+        Turn(
+            (*_results("clear"), *_user("And tell me when the sun sets.")),
+            Answer("Only the first is known.", "It is clear; the sunset I do not know."),
+        ),
+        Turn(_user("Fine."), Answer("Close.", "Have a good walk.")),
+    ),
+    core=True,
+    tools=TOOLS,
+    reasoning="if-thinking",
+)
+
 #: Shapes whose answers have outer whitespace, which a client of a stripping server never gets.
 ODDLY_SPACED = frozenset({_SPACED.name, _TALKS_AND_CALLS.name})
 
-SHAPES: tuple[Scenario, ...] = (_long(), _MIXED_TOOLS, _TALKS_AND_CALLS, _SPACED)
+SHAPES: tuple[Scenario, ...] = (
+    _long(),
+    _MIXED_TOOLS,
+    _TALKS_AND_CALLS,
+    _INTERRUPTED,
+    _SPACED,
+)

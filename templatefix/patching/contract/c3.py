@@ -187,13 +187,19 @@ def _otherwise(original: str, new: str) -> str:
 
 
 def _moves_answer(comparison: Comparison, original: str, frame: str, tail: str) -> bool:
-    """Whether the original prints the text of the answer before between a frame and its tail."""
+    """Whether the original prints the text of the answer before inside of a frame, or behind it."""
     answer = comparison.before.answer
     text = answer.content.strip() if answer is not None and answer.content else ""
     if not text or not frame or not original.endswith(tail):
         return False  # nothing that was moved, or nothing that it could have been moved behind
-    _, found, rest = original.removesuffix(tail).rpartition(frame)
-    return bool(found) and text in rest
+    shown = original.removesuffix(tail)
+    _, found, rest = shown.rpartition(frame)
+    if found:
+        return text in rest
+    # With what closes it, if with anything.
+    before, _, after = shown.rpartition(text)
+    behind = common_prefix(after[::-1], frame[::-1])
+    return len(after) - behind <= _CLOSING and before.endswith(frame[: len(frame) - behind])
 
 
 def _news(comparison: Comparison) -> Sequence[Message]:
