@@ -326,7 +326,8 @@ def _end(
     special = [found for found in special if found[0] >= 0]
     if special:
         where, _, stop = max(special)
-        if not rendered[where + len(stop) :].strip():
+        # One that stands in the middle of the answer as well would have ended it there.
+        if stop not in rendered[:where] and not rendered[where + len(stop) :].strip():
             return where, stop
     end = len(rendered.rstrip()) if len(rendered.rstrip()) >= position else position
     return end, ""

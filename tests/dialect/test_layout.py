@@ -193,6 +193,7 @@ def test_without_a_known_stop_token_the_last_added_token_ends_the_turn() -> None
     assert _stop("\n<e>\n", ("<g>",), ("<e>", "<a>", "</t>")) == ("\n", "<e>")
     assert _stop("<t>x</t>\n", (), ("<t>", "</t>")) == ("<t>x</t>", "")
     assert _stop("<e> more", (), ("<e>",)) == ("<e> more", "")
+    assert _stop("<e>body<e>", (), ("<e>",)) == ("<e>body<e>", "")
 
 
 def test_an_empty_answer_ends_at_the_stop_token() -> None:
