@@ -20,7 +20,7 @@ from templatefix.render.trace import trace
 from templatefix.syntax import parse, spelled
 from tests.patch.test_fold import STRIPS, bench
 from tests.patch.test_own_newlines import TRIMS
-from tests.patch.test_rebuild import DROPS_ALL, ENDS_LATE
+from tests.patch.test_rebuild import _CALLS, DROPS_ALL, ENDS_LATE
 from tests.subjects import STOP, template
 
 #: Repaired by edits of its outputs, by edits of other outputs, and by branches of their own.
@@ -58,6 +58,7 @@ def test_fields_are_spelled_as_the_template_spells_them(name: str) -> None:
         text = text.replace(f"message.{field}", f"message['{field}']")
     assert "message['" in added(text, repaired(text))
     assert "message." not in added(text, repaired(text))
+    assert "(message['content'])[" not in added(text, repaired(text))
     assert "message['" not in added(BROKEN[name], repaired(BROKEN[name]))
 
 
@@ -77,6 +78,28 @@ def test_a_flag_is_cleared_without_a_look_at_it() -> None:
     branch = added(text, repaired(text))
     assert "set at.tool = false" in branch
     assert branch.count("if at.tool") == 1  # the generation prompt's own
+
+
+def test_a_rebuilt_branch_has_no_empty_part_and_asks_for_nothing_that_is_known() -> None:
+    kept = "{%- if message.role == 'assistant' and not message.tool_calls %}{%- else %}"
+    text = DROPS_ALL.replace(
+        "            " + _CALLS, "            " + kept + _CALLS + "{%- endif %}"
+    )
+    assert text != DROPS_ALL
+    branch = added(text, repaired(text))
+    assert "message.role == 'assistant' and" not in branch
+    assert "not message.tool_calls" not in branch
+
+
+def test_the_end_of_a_rebuilt_branch_stands_below_its_beginning() -> None:
+    lines = repaired(DROPS_ALL).splitlines()
+    at = next(i for i, line in enumerate(lines) if "A past answer" in line) - 1
+    margin = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+    assert margin
+    below = [line.strip() for line in lines[at:] if line.startswith(margin + "{%")]
+    assert below[1] == "{%- else %}"
+    begun = sum(line.startswith("{%- if") for line in below)
+    assert begun == below.count("{%- endif %}")
 
 
 def test_a_generation_prompt_looks_once_at_what_decides_between_two_texts() -> None:

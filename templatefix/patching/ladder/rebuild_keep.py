@@ -104,6 +104,10 @@ class _Keeper:
         if branches[0][0] is None or (len(branches) == 1 and _clears(node)):
             yield from ((depth - 1 + (d - depth), text) for d, text in branches[0][1])
             return
+        if len(branches) == 2 and not branches[0][1] and branches[1][0] is None:
+            asked = _asked(branches[0][0])
+            if len(asked) == 1 and isinstance(asked[0], nodes.Not):
+                branches = [(asked[0].node, branches[1][1])]
         word = "if"
         for test, body in branches:
             if test is None:
@@ -112,8 +116,7 @@ class _Keeper:
                 self._reads(test)
                 source = " and ".join(
                     self.template.text[slice(*self.template.outer_span(part))]
-                    for part in conjuncts(test)
-                    if always(part) is not True
+                    for part in _asked(test)
                 )
                 yield depth, f"{{%- {word} {source} %}}"
             word = "elif"
@@ -122,6 +125,11 @@ class _Keeper:
 
     def _reads(self, node: nodes.Node) -> None:
         self.read |= _loaded(node)
+
+
+def _asked(test: nodes.Node) -> list[nodes.Node]:
+    """What a condition asks beyond what is known where past answers are printed."""
+    return [part for part in conjuncts(test) if always(part) is not True]
 
 
 def _clears(choice: nodes.If) -> bool:

@@ -119,7 +119,8 @@ class _Writer:
             head = head.lstrip()
         foot = f"{{%{own} endif %}}"
         if own == "-":
-            foot += "\n" + indent_at(text, region.end)
+            following = indent_at(text, region.end)
+            foot = " " * (len(indent) - len(following)) + foot + "\n" + following
         return (Edit(region.start, region.start, head), Edit(region.end, region.end, foot))
 
     def _lines(self) -> tuple[Lines, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jinja2 import nodes
@@ -15,6 +16,9 @@ from templatefix.syntax import Span
 
 #: Characters that have to agree again for a deletion to count as one.
 _RESUMES = 12
+
+#: A variable, or a field of one.
+_FIELD = re.compile(r"[\w.]+(\[('\w+'|\"\w+\"|-?\d+)\])*")
 
 _LOSSY = frozenset("trim strip lstrip rstrip".split())
 
@@ -48,7 +52,8 @@ def _surplus(scene: Scene) -> Iterator[tuple[Edit, ...]]:
         elif isinstance(node, nodes.Expr) and extra.strip("\n") == "":
             span = scene.template.outer_span(node)
             source = scene.template.text[slice(*span)]
-            yield (Edit(span.start, span.end, f"({source}).lstrip({literal(extra[0])})"),)
+            stripped = f"{_chained(source)}.lstrip({literal(extra[0])})"
+            yield (Edit(span.start, span.end, stripped),)
 
 
 def _extra(scene: Scene) -> str:
@@ -194,7 +199,8 @@ def _with_own_newlines(scene: Scene, node: nodes.Node, kept: str, variable: str)
 
 
 def _chained(source: str) -> str:
-    return source if source.isidentifier() or source.endswith(")") else f"({source})"
+    """An operand that a slice can follow."""
+    return source if _FIELD.fullmatch(source) or source.endswith(")") else f"({source})"
 
 
 def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
