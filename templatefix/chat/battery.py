@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -299,3 +300,10 @@ BATTERY: tuple[Scenario, ...] = (
     _truncated("content"),
     _truncated("call"),
 )
+
+
+def new_messages() -> Iterator[Message]:
+    """What users, systems and tools say in the battery and in its probe."""
+    for scenario in (*BATTERY, PROBE):
+        for turn in scenario.turns:
+            yield from turn.new_messages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -84,6 +84,16 @@ def assistant_message(answer: Answer, call_ids: tuple[str, ...] = ()) -> dict[st
             for i, call in enumerate(answer.tool_calls)
         ]
     return message
+
+
+def numbered(new: Sequence[Message], call_ids: Sequence[str]) -> list[Message]:
+    """Tool results with the ids of the calls that they answer in place of their numbers."""
+    return [
+        {**message, "tool_call_id": call_ids[message["tool_call_id"]]}
+        if isinstance(message.get("tool_call_id"), int) and message["tool_call_id"] < len(call_ids)
+        else message
+        for message in new
+    ]
 
 
 def answer_of(message: Message) -> Answer:

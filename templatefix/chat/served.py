@@ -100,7 +100,12 @@ class ServedChat(Server):
         return self._without_generation_prompt(served, messages, tools, kwargs)
 
     def prompt_ids(
-        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, encoder: Encoder
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        encoder: Encoder,
+        prompt: str,
     ) -> list[int]:
         return self._prompt(messages, tools, kwargs, True).ids
 

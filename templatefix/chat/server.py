@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from templatefix.chat.answer import Answer
+from templatefix.chat.battery import TOOLS, new_messages
 from templatefix.chat.conversation import Message
 from templatefix.chat.present import ContentFormat, as_requested, present_one, present_tool
 from templatefix.render import PINNED_CLOCK, Crashed, Refused, Renderer, RenderRequest
@@ -44,8 +46,8 @@ class Server:
         self._prompts: dict[tuple[Key, datetime], str | Refused | Crashed] = {}
         # Conversations share their messages and tools: each is looked at once, and kept with what
         # came of it, so that its identity stays its own.
-        self._spelled: dict[int, tuple[object, str]] = {}
-        self._presented: dict[int, tuple[object, dict[str, Any]]] = {}
+        self._spelled = dict(_spelled_battery())
+        self._presented = dict(_presented_battery(content_format))
 
     def like(self, renderer: Renderer) -> Server:
         """Another template's server, which prepares messages alike and knows these already."""
@@ -122,10 +124,16 @@ class Server:
         raise known
 
     def prompt_ids(
-        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, encoder: Encoder
+        self,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        encoder: Encoder,
+        prompt: str,
     ) -> list[int]:
-        """The token ids of the prompt for a request; ``encoder`` is the model's tokenizer."""
-        return encoder.encode(self.prompt(messages, tools, kwargs))
+        """The token ids of the prompt for a request, and ``prompt`` is its text; ``encoder`` is
+        the model's tokenizer."""
+        return encoder.encode(prompt)
 
     def answer(
         self,
@@ -177,7 +185,7 @@ class Server:
         """A message, a tool or kwargs as JSON. Nobody changes them once they have been sent."""
         known = self._spelled.get(id(sent))
         if known is None:
-            known = self._spelled[id(sent)] = (sent, json.dumps(dict(sent)))
+            known = self._spelled[id(sent)] = (sent, _spell(sent))
         return known[1]
 
     def _present(self, message: Message) -> dict[str, Any]:
@@ -191,3 +199,22 @@ class Server:
         if known is None:
             known = self._presented[id(tool)] = (tool, present_tool(tool))
         return known[1]
+
+
+def _spell(sent: Mapping[str, Any]) -> str:
+    return json.dumps(dict(sent))
+
+
+@cache
+def _spelled_battery() -> Mapping[int, tuple[object, str]]:
+    """The spellings of all that every template is sent, by identity: they are made once."""
+    return {id(each): (each, _spell(each)) for each in (*new_messages(), *TOOLS)}
+
+
+@cache
+def _presented_battery(
+    content_format: ContentFormat,
+) -> Mapping[int, tuple[object, dict[str, Any]]]:
+    """What templates receive of it, by identity; no template can change it in the sandbox."""
+    messages = {id(each): (each, present_one(each, content_format)) for each in new_messages()}
+    return messages | {id(each): (each, present_tool(each)) for each in TOOLS}

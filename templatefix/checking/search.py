@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from templatefix.chat.conversation import Message, Scenario, assistant_message
+from templatefix.chat.conversation import Message, Scenario, assistant_message, numbered
 from templatefix.chat.present import Unpresentable
 from templatefix.checking.breaks import (
     HARMLESS,
@@ -36,7 +36,7 @@ from templatefix.findings.finding import Finding
 from templatefix.limits import scene
 from templatefix.render import Crashed, OverLimit, Refused
 from templatefix.replay.modes import Modes
-from templatefix.replay.run import Comparison, Plan, Run, in_mode, numbered, received, replay
+from templatefix.replay.run import Comparison, Plan, Run, in_mode, received, replay
 from templatefix.rules import classify
 from templatefix.syntax import literals
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from templatefix.chat.answer import Answer
-from templatefix.chat.conversation import Cut, Message, assistant_message
+from templatefix.chat.conversation import Cut, Message, assistant_message, numbered
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Kwargs, Server, Tools
 from templatefix.dialect import layout as layouts
@@ -79,6 +79,9 @@ class Author:
         self._literals = tuple(literals)
         self._seats: dict[str, _Seat] = {}
         self._layouts: dict[tuple[str, Answer], _Learned] = {}
+        # A server looks at a message once, and knows it again by its identity.
+        self._replayed: dict[tuple[Answer, tuple[str, ...]], Message] = {}
+        self._numbered: dict[tuple[int, tuple[str, ...]], tuple[object, list[Message]]] = {}
 
     @property
     def kinds(self) -> int:
@@ -89,6 +92,26 @@ class Author:
         """Let go of what was learned, where kwargs without end would pile it up."""
         self._seats.clear()
         self._layouts.clear()
+        self._replayed.clear()
+        self._numbered.clear()
+
+    def replayed(self, answer: Answer, call_ids: tuple[str, ...]) -> Message:
+        """The message that a faithful client replays, the same one for the same answer."""
+        key = answer, call_ids
+        known = self._replayed.get(key)
+        if known is None:
+            known = self._replayed[key] = assistant_message(answer, call_ids)
+        return known
+
+    def numbered(self, new: Sequence[Message], call_ids: tuple[str, ...]) -> Sequence[Message]:
+        """New messages with the ids of calls in place of numbers, the same ones for the same."""
+        if not call_ids:
+            return new
+        key = id(new), call_ids
+        known = self._numbered.get(key)
+        if known is None:
+            known = self._numbered[key] = (new, numbered(new, call_ids))
+        return known[1]
 
     def seat(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> _Seat:
         """What the end of the prompt for ``messages`` says of the answer to come."""
@@ -301,7 +324,7 @@ class Author:
     ) -> tuple[str, bool]:
         """What the training view prints for the answer, and whether it continues the prompt."""
         ids = self.parsers.call_ids(shape.tool_calls, messages)
-        conversation = [*messages, assistant_message(shape, ids)]
+        conversation = [*messages, self.replayed(shape, ids)]
         try:
             view = self.server.prompt(conversation, tools, kwargs, generation_prompt=False)
         except (Refused, Crashed, Unpresentable) as fault:
@@ -393,7 +416,7 @@ class Author:
         if not self.stops:
             return ""
         ids = self.parsers.call_ids(shape.tool_calls, messages)
-        follow_up = [*messages, assistant_message(shape, ids), {"role": "user", "content": "Next"}]
+        follow_up = [*messages, self.replayed(shape, ids), {"role": "user", "content": "Next"}]
         try:
             prompt = self.server.prompt(follow_up, tools, kwargs, generation_prompt=False)
         except (Refused, Crashed, Unpresentable):

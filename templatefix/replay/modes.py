@@ -8,12 +8,11 @@ from functools import cache
 from typing import Any, Literal
 
 from templatefix.chat.battery import PROBE, PROBE_CALLS, TOOLS
-from templatefix.chat.conversation import Message, Scenario, assistant_message
+from templatefix.chat.conversation import Message, Scenario, assistant_message, numbered
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Kwargs, Server, Tools
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
-from templatefix.replay.run import numbered
 
 #: ``mode`` changes the generation prompt, ``retention`` only what history shows of answers,
 #: ``head`` what comes before history.

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from templatefix.chat.answer import Answer
-from templatefix.chat.conversation import Message, Scenario, Turn, answer_of, assistant_message
+from templatefix.chat.conversation import Message, Scenario, Turn, answer_of
 from templatefix.chat.server import Server, Tools
 from templatefix.dialect.author import Author, Completion, Unspoken
 from templatefix.dialect.layout import Written
@@ -139,7 +139,7 @@ def replay(
     requests: list[Request] = []
     call_ids: tuple[str, ...] = ()
     for turn in scenario.turns:
-        messages.extend(numbered(turn.new_messages, call_ids))
+        messages.extend(author.numbered(turn.new_messages, call_ids))
         # As it is where it can be: what is remembered of kwargs goes by their identity.
         kwargs = {**plan.kwargs, **turn.kwargs} if turn.kwargs else plan.kwargs
         turn = in_mode(scenario, turn, messages, kwargs, author)
@@ -150,7 +150,7 @@ def replay(
         request = _answered(request, plan, turn, author, tools, made)
         requests.append(request)
         call_ids = author.parsers.call_ids(turn.answer.tool_calls, messages)
-        messages.append(_replayed(plan, turn, request, call_ids))
+        messages.append(_replayed(plan, turn, request, author, call_ids))
     return _outcome(plan, tuple(requests), tools, encoder, block_size)
 
 
@@ -163,7 +163,7 @@ def rerun(run: Run, server: Server, encoder: Encoder, block_size: int) -> Run:
     requests = []
     for request, turn in zip(run.requests, run.plan.scenario.turns, strict=False):
         prompt = server.prompt(request.messages, run.tools, request.kwargs)
-        ids = server.prompt_ids(request.messages, run.tools, request.kwargs, encoder)
+        ids = server.prompt_ids(request.messages, run.tools, request.kwargs, encoder, prompt)
         written = request.completion.written if request.completion else None
         stream, stream_ids = prompt, ids
         if written is not None:
@@ -211,7 +211,7 @@ def _new_request(
     completion = None
     if turn.answer is not None:  # which may be unspoken: then nothing need be encoded
         completion = _completion(messages, tools, kwargs, turn, author, encoder)
-    prompt_ids = server.prompt_ids(messages, tools, kwargs, encoder)
+    prompt_ids = server.prompt_ids(messages, tools, kwargs, encoder, prompt)
     if completion is None or completion.written is None:
         return Request(messages, kwargs, prompt, prompt_ids, completion, prompt, prompt_ids)
     text = completion.written.text
@@ -297,7 +297,9 @@ def located(text: str, answer: Answer, stops: Sequence[str]) -> Written:
     return Written(text, reasoning, content, calls, (end, len(text)))
 
 
-def _replayed(plan: Plan, turn: Turn, request: Request, call_ids: tuple[str, ...]) -> Message:
+def _replayed(
+    plan: Plan, turn: Turn, request: Request, author: Author, call_ids: tuple[str, ...]
+) -> Message:
     """The assistant message that the client sends back."""
     if turn.replayed is not None:
         message = dict(turn.replayed)
@@ -306,8 +308,9 @@ def _replayed(plan: Plan, turn: Turn, request: Request, call_ids: tuple[str, ...
         return message
     answer = request.answer
     assert answer is not None
-    sent = Answer(None, answer.content, answer.tool_calls)
-    return assistant_message(answer if plan.client == "faithful" else sent, call_ids)
+    if plan.client != "faithful":
+        answer = Answer(None, answer.content, answer.tool_calls)
+    return author.replayed(answer, call_ids)
 
 
 def _answer(plan: Plan, turn: Turn, request: Request, author: Author, tools: Tools) -> Answer:
@@ -360,16 +363,6 @@ def _meant_until(cut: str, meant: Answer) -> Answer:
     if cut == "reasoning":
         return Answer(meant.reasoning, None)
     return Answer(meant.reasoning, meant.content) if cut == "content" else meant
-
-
-def numbered(new: Sequence[Message], call_ids: Sequence[str]) -> list[Message]:
-    """Tool results with the ids of the calls that they answer in place of their numbers."""
-    return [
-        {**message, "tool_call_id": call_ids[message["tool_call_id"]]}
-        if isinstance(message.get("tool_call_id"), int) and message["tool_call_id"] < len(call_ids)
-        else message
-        for message in new
-    ]
 
 
 def compare(

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from templatefix.chat.conversation import Message
-from templatefix.replay.run import numbered
+from templatefix.chat.conversation import Message, numbered
 from tests.vllm.chats import Predicted
 from tests.vllm.engine import Counters, Engine, Served
 
