@@ -6,7 +6,7 @@ the last token of a prompt as a hit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 #: Of a stream's end, so many tokens are enough to know it again by.
 _END = 64
@@ -39,9 +39,7 @@ def history_tokens(stream: Sequence[int], prompt: Sequence[int], reuse: int) -> 
     found, best = reuse, 0
     for end in (len(stream), len(stream) - 1):
         shortest = min(end - reuse, _END)
-        for at in range(reuse, len(prompt)):
-            if prompt[at] != stream[end - 1]:
-                continue
+        for at in _places(prompt, stream[end - 1], reuse):
             length = 1
             while (
                 length < shortest
@@ -52,6 +50,16 @@ def history_tokens(stream: Sequence[int], prompt: Sequence[int], reuse: int) -> 
             if length > best:
                 found, best = at + 1, length
     return found
+
+
+def _places(prompt: Sequence[int], token_id: int, start: int) -> Iterator[int]:
+    """Where a token stands in a prompt, from a position on."""
+    try:
+        while True:
+            start = prompt.index(token_id, start) + 1
+            yield start - 1
+    except ValueError:
+        return
 
 
 def recomputed_tokens(history: int, hit: int, stream: int, prompt: int, block_size: int) -> int:

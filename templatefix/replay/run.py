@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -35,7 +36,7 @@ class Plan:
     core: bool = True
     requested: bool = False
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Names the run within its report."""
         kwargs = ",".join(f"{key}={_spell(value)}" for key, value in sorted(self.kwargs.items()))

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from templatefix.errors import TargetError
@@ -25,6 +26,9 @@ _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 #: Encoded characters that are kept, so that a long search does not fill the memory.
 _CACHE_CHARACTERS = 30_000_000
 _REMEMBERED_TEXTS = 4
+#: Characters up to which a text is looked up from its start: to find out with which of the texts
+#: before it begins would take longer.
+_SHORT = 4000
 #: Characters of whole texts whose ids are kept.
 _WHOLE_CHARACTERS = 2_000_000
 #: A line with all the line breaks behind it. No token of the shipped tokenizer goes on after those,
@@ -114,6 +118,7 @@ class SegmentEncoder:
         self._whole: dict[str, list[int]] = {}
         self._whole_characters = 0
         self._segments = segments
+        self._forget_turns()
         self._splitter: Splitter | None = None
         self._carrier: AddedLiteral | None = None
         self._byte_level = "ByteLevel" in type(tokenizer.decoder).__name__
@@ -137,6 +142,10 @@ class SegmentEncoder:
             text = _LONE_SURROGATES.sub("\ufffd", text)
         if self._splitter is None or not self._splitter.can_split(text):
             return list(self._segment(text, first=True))
+        if len(text) <= _SHORT:
+            turns = self._splitter.in_turns(text, 0)
+            if turns is not None:
+                return self._look_up(turns)
         start, encoded = self._resume(text, self._splitter.lookahead)
         if start == len(text):
             return list(encoded.ids)
@@ -147,6 +156,25 @@ class SegmentEncoder:
             self._add_turns(encoded, start, turns)
         self._remembered.append(encoded)
         return list(encoded.ids)
+
+    def _look_up(self, turns: list[str]) -> list[int]:
+        """The ids of a whole text that was split in turns."""
+        known = self._turns
+        first = self._segment(turns[0], first=True) if turns[0] else ()
+        for text in turns[1:]:
+            if text not in known:
+                known[text] = self._segment(text, first=False)
+                self._turns_characters += len(text)
+        ids = [*first, *chain.from_iterable(map(known.__getitem__, turns[1:]))]
+        if self._turns_characters > _CACHE_CHARACTERS:
+            self._forget_turns()
+        return ids
+
+    def _forget_turns(self) -> None:
+        """Begin anew to gather the ids of segments and tokens behind the start of a text."""
+        self._turns: dict[str, Sequence[int]] = {"": ()}
+        self._turns |= {text: (token_id,) for text, token_id in self._ids.items()}
+        self._turns_characters = 0
 
     def _add_pieces(self, encoded: _Encoded, pieces: Iterable[Piece]) -> None:
         ids = encoded.ids
@@ -268,6 +296,7 @@ class SegmentEncoder:
         self._whole.clear()
         self._whole_characters = 0
         self._segments.forget()
+        self._forget_turns()
         self.characters_encoded = 0
 
     # Tokens

@@ -145,6 +145,7 @@ class Splitter:
         self._single_words = [literal.text for literal in plain if literal.single_word]
         self._first = LiteralSplitter(plain, final=True)
         self._second = LiteralSplitter(normalized if second else [], final=False)
+        self._second_is_empty = self._second.is_empty
         self._never = any(literal.rstrip for literal in literals) and any(
             _SPACES.match(literal.text) for literal in literals
         )
@@ -156,7 +157,9 @@ class Splitter:
 
     def can_split(self, text: str) -> bool:
         """False where the cuts are not certain, so that only the whole text may be encoded."""
-        return not self._never and not any(word in text for word in self._single_words)
+        if self._single_words and any(word in text for word in self._single_words):
+            return False
+        return not self._never
 
     def in_turns(self, text: str, start: int = 0) -> list[str] | None:
         """What :meth:`split` finds, as texts: those to encode and added tokens in turns.
@@ -164,12 +167,12 @@ class Splitter:
         The first and the last are to be encoded, and may be empty. Pieces may be resumed after
         each token. None where a token takes the space beside it, or there are many of them.
         """
-        return self._first.in_turns(text[start:]) if self._second.is_empty else None
+        return self._first.in_turns(text[start:]) if self._second_is_empty else None
 
     def split(self, text: str, start: int = 0) -> Iterator[Piece]:
         """The pieces of ``text[start:]``; ``start`` is 0 or the end of a resumable piece."""
         pieces = self._first.split(text, start, len(text))
-        return pieces if self._second.is_empty else self._split_again(text, pieces)
+        return pieces if self._second_is_empty else self._split_again(text, pieces)
 
     def _split_again(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
         for piece in pieces:

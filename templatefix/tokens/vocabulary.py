@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 _BYTE_TOKEN = re.compile("<0x([0-9A-Fa-f]{2})>")
 
@@ -21,6 +21,7 @@ def _byte_alphabet() -> dict[str, int]:
     }
 
 
+@lru_cache(maxsize=4096)
 def token_bytes(spelling: str, byte_level: bool) -> bytes:
     """The UTF-8 bytes that a vocabulary entry stands for.
 
