@@ -111,15 +111,16 @@ def findings_of(
 ) -> list[Finding]:
     """One finding per divergence, for all runs that show it."""
     found: dict[Key, Finding] = {}
+    shown = subject.encoder if options.full else None
     switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
     for each in breaks:
         if each not in switched and not (each.code == "TF108" and subject.encoder.approximate):
-            merge(found, each, policy, subject.encoder)
+            merge(found, each, policy, shown)
     for each in switched:
         if key_of(each) not in found:
             also = (each.code, *each.also)
             each = replace(each, code="TF110", detail=each.code, also=also)
-        merge(found, each, policy, subject.encoder)
+        merge(found, each, policy, shown)
     return [
         replace(finding, fix=_fix(finding, runs, modes, subject.template, options))
         for finding in found.values()
@@ -148,8 +149,11 @@ def canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
     return common_prefix(whole, comparison.after.prompt_ids)
 
 
-def merge(found: dict[Key, Finding], each: Break, policy: str, encoder: Encoder) -> None:
-    """Add a break to the finding that it belongs to, or make one."""
+def merge(found: dict[Key, Finding], each: Break, policy: str, encoder: Encoder | None) -> None:
+    """Add a break to the finding that it belongs to, or make one.
+
+    ``encoder`` tells the tokens around the divergence; None where no report shows them.
+    """
     run, comparison, code, detail, also = (
         each.run,
         each.comparison,
@@ -191,7 +195,7 @@ def merge(found: dict[Key, Finding], each: Break, policy: str, encoder: Encoder)
         cached=comparison.hit,
         total=len(comparison.before.stream_ids),
         divergence=divergence_of(comparison),
-        streams=streams_of(comparison, encoder),
+        streams=None if encoder is None else streams_of(comparison, encoder),
         locations=each.blame.locations,
         explanation=each.blame.explanation,
     )
