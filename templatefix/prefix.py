@@ -12,8 +12,10 @@ def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
     >>> common_prefix([5, 6, 7], [5, 6, 8, 9]), common_prefix("history", "histogram")
     (2, 5)
     """
-    low, high = 0, min(len(a), len(b))
-    if a[:high] == b[:high]:
+    if len(a) > len(b):
+        a, b = b, a
+    low, high = 0, len(a)
+    if a == b[:high]:
         return high
     while low < high:
         middle = (low + high + 1) // 2

@@ -65,7 +65,7 @@ def as_requested(presented: list[dict[str, Any]], knows_developer: bool) -> list
     """What the messages of a request are together, each of them presented already."""
     if not presented:
         raise Unpresentable("a request without messages")
-    if not knows_developer and any(m["role"] == "developer" for m in presented):
+    if not knows_developer and "developer" in [m["role"] for m in presented]:
         presented = _merge_system([_as_system(message) for message in presented])
     return presented
 

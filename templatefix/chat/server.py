@@ -92,6 +92,8 @@ class Server:
         ]
         presented = as_requested(presented, self.knows_developer)
         shown = list(map(self._present_tool, tools)) if tools else None
+        if not kwargs:
+            return RenderRequest(presented, shown, generation_prompt, {}, clock)
         kept = {name: value for name, value in kwargs.items() if value not in _UNSET}
         # A kwarg of that name replaces the request's tools, and is not looked into.
         shown = kept.pop("tools", shown)

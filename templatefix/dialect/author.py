@@ -21,6 +21,9 @@ from templatefix.dialect.thinking import State, Tags, state_of, tags_around, tag
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
 
+#: A kind of request: its kwargs as JSON, whether it has tools, and whether a tool's result is last.
+_Kind = tuple[str, bool, bool]
+
 Source = Literal["training-view", "dialect", "markers", "given", "server", "unknown"]
 
 
@@ -77,8 +80,10 @@ class Author:
         self.parsers = parsers
         self._added = frozenset(added)
         self._literals = tuple(literals)
-        self._seats: dict[str, _Seat] = {}
-        self._layouts: dict[tuple[str, Answer], _Learned] = {}
+        self._seats: dict[_Kind, _Seat] = {}
+        self._layouts: dict[tuple[_Kind, Answer], _Learned] = {}
+        # Modes differ in less than all of their texts: what one has shown is not learned again.
+        self._shown: dict[tuple[str, Answer, tuple[str, ...]], Layout | Unlearnable] = {}
         # A server looks at a message once, and knows it again by its identity.
         self._replayed: dict[tuple[Answer, tuple[str, ...]], Message] = {}
         self._numbered: dict[tuple[int, tuple[str, ...]], tuple[object, list[Message]]] = {}
@@ -92,6 +97,7 @@ class Author:
         """Let go of what was learned, where kwargs without end would pile it up."""
         self._seats.clear()
         self._layouts.clear()
+        self._shown.clear()
         self._replayed.clear()
         self._numbered.clear()
 
@@ -115,10 +121,15 @@ class Author:
 
     def seat(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> _Seat:
         """What the end of the prompt for ``messages`` says of the answer to come."""
-        key = self._kind(messages, tools, kwargs)
-        if key not in self._seats:
-            self._seats[key] = self._find_seat(messages, tools, kwargs)
-        return self._seats[key]
+        return self._seat(self._kind(messages, tools, kwargs), messages, tools, kwargs)
+
+    def _seat(
+        self, kind: _Kind, messages: Sequence[Message], tools: Tools, kwargs: Kwargs
+    ) -> _Seat:
+        known = self._seats.get(kind)
+        if known is None:
+            known = self._seats[kind] = self._find_seat(messages, tools, kwargs)
+        return known
 
     def state(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> State:
         """Whether the mode thinks."""
@@ -142,7 +153,8 @@ class Author:
 
         Raises :class:`Unspoken` where no model of this mode gives such an answer.
         """
-        seat = self.seat(messages, tools, kwargs)
+        kind = self._kind(messages, tools, kwargs)
+        seat = self._seat(kind, messages, tools, kwargs)
         if answer.reasoning and seat.state in ("closed", "none"):
             raise Unspoken("this mode does not think")
         if not answer.reasoning and self.must_reason(seat, kwargs):
@@ -150,7 +162,7 @@ class Author:
                 "this mode leaves thinking open: what a model writes before an answer "
                 "without reasoning is not known"
             )
-        learned = self._layout(messages, tools, kwargs, answer, seat)
+        learned = self._layout(kind, messages, tools, kwargs, answer, seat)
         if learned.layout is None:
             return Completion(None, "unknown", seat.tail, seat.state, seat.tags)
         close = seat.tags.close if seat.tags else ""
@@ -160,9 +172,9 @@ class Author:
             written = _cut(written, cut)
         return Completion(written, learned.source, seat.tail, seat.state, seat.tags)
 
-    def _kind(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> str:
+    def _kind(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> _Kind:
         after_tool = bool(messages) and messages[-1].get("role") == "tool"
-        return f"{self.server.spelling(kwargs)} {bool(tools)} {after_tool}"
+        return self.server.spelling(kwargs), bool(tools), after_tool
 
     def _find_seat(self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs) -> _Seat:
         prompt = self.server.prompt(messages, tools, kwargs)
@@ -204,7 +216,7 @@ class Author:
         shape = layouts.sentinels(Answer("r", "c"))
         try:
             body, _ = self._body(messages, tools, kwargs, shape, prompt)
-            learned = layouts.learn(body, shape, self.stops, self._added)
+            learned = self._learned(body, shape)
         except Unlearnable:
             learned = None
         if learned is not None:
@@ -237,11 +249,18 @@ class Author:
         return bool(said) and tags.close not in before and tags.close in after
 
     def _layout(
-        self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, answer: Answer, seat: _Seat
+        self,
+        kind: _Kind,
+        messages: Sequence[Message],
+        tools: Tools,
+        kwargs: Kwargs,
+        answer: Answer,
+        seat: _Seat,
     ) -> _Learned:
         shape = layouts.sentinels(answer)
-        key = self._kind(messages, tools, kwargs), shape
-        if key not in self._layouts:
+        key = kind, shape
+        known = self._layouts.get(key)
+        if known is None:
             learned = self._learn(messages, tools, kwargs, shape, seat)
             for context in _contexts(messages):
                 if learned.source == "training-view":
@@ -251,8 +270,8 @@ class Author:
             if learned.layout is not None and not learned.layout.stop:
                 stop = self._stop(messages, tools, kwargs, shape)
                 learned = replace(learned, layout=replace(learned.layout, stop=stop))
-            self._layouts[key] = learned
-        return self._layouts[key]
+            known = self._layouts[key] = learned
+        return known
 
     def _learn(
         self, messages: Sequence[Message], tools: Tools, kwargs: Kwargs, shape: Answer, seat: _Seat
@@ -306,7 +325,7 @@ class Author:
             return self._from_dialect(shape, seat, kwargs)
         ids = self.parsers.call_ids(shape.tool_calls, messages)
         try:
-            found = layouts.learn(body, shape, self.stops, self._added, ids)
+            found = self._learned(body, shape, ids)
             if not extends or self._leaves_open(found, seat):
                 raise Unlearnable("the training view does not continue the prompt")
             return _Learned(found, "training-view")
@@ -341,6 +360,20 @@ class Author:
             raise Unlearnable("the training view lacks the answer's header")
         return view[len(bare) + header :], False
 
+    def _learned(self, body: str, shape: Answer, ids: tuple[str, ...] = ()) -> Layout:
+        """The layout that a view's text shows. Raises :class:`Unlearnable`."""
+        key = body, shape, ids
+        known = self._shown.get(key)
+        if known is None:
+            try:
+                known = layouts.learn(body, shape, self.stops, self._added, ids)
+            except Unlearnable as fault:
+                known = fault
+            self._shown[key] = known
+        if isinstance(known, Unlearnable):
+            raise Unlearnable(str(known))
+        return known
+
     def _leaves_open(self, found: Layout, seat: _Seat) -> bool:
         """Whether the prompt opened a thinking block that the layout never closes."""
         if seat.state != "opened" or seat.tags is None:
@@ -349,19 +382,19 @@ class Author:
         return seat.tags.close not in text
 
     def _patched_up(
-        self, body: str, shape: Answer, seat: _Seat, kwargs: Kwargs, ids: Sequence[str]
+        self, body: str, shape: Answer, seat: _Seat, kwargs: Kwargs, ids: tuple[str, ...]
     ) -> _Learned:
         """The view's own text for content and calls, after reasoning in the dialect's layout."""
         silent = Answer(None, shape.content, shape.tool_calls)
         try:
-            rest = layouts.learn(body, silent, self.stops, self._added, ids)
+            rest = self._learned(body, silent, ids)
         except Unlearnable:
             return self._from_dialect(shape, seat, kwargs)
         if seat.state in ("closed", "none"):
             return _Learned(Layout(_without_lead(rest, seat.tags), rest.stop), "markers")
         if shape.reasoning and shape.reasoning in body:
             try:
-                whole = layouts.learn(body, shape, self.stops, self._added, ids)
+                whole = self._learned(body, shape, ids)
             except Unlearnable:
                 return self._from_dialect(shape, seat, kwargs)
             if self._leaves_open(whole, seat):
