@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from operator import is_
 from typing import Any
 
 from templatefix.chat.answer import Answer
@@ -48,6 +49,9 @@ class Server:
         # came of it, so that its identity stays its own.
         self._spelled = dict(_spelled_battery())
         self._presented = dict(_presented_battery(content_format))
+        # A request is looked for by its key before it is sent.
+        self._asked: tuple[object, ...] = (None, None, None, None)
+        self._key: Key = (), (), "", False
 
     def like(self, renderer: Renderer) -> Server:
         """Another template's server, which prepares messages alike and knows these already."""
@@ -162,12 +166,18 @@ class Server:
         generation_prompt: bool = True,
     ) -> Key:
         """What tells requests apart."""
-        return (
+        asked = messages, tools, kwargs, generation_prompt
+        if all(map(is_, asked, self._asked)):
+            return self._key
+        key = (
             self._spellings(messages),
             self._spellings(tools) if tools else (),
             self.spelling(kwargs),
             generation_prompt,
         )
+        if type(messages) is tuple:  # others may grow
+            self._asked, self._key = asked, key
+        return key
 
     def _spellings(self, sent: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         spelled = self._spelled

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from templatefix.chat.battery import PROBE
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Server
 from templatefix.checking.options import CheckOptions
@@ -123,13 +124,12 @@ def _stop_tokens(template: ChatTemplate, encoder: Encoder) -> tuple[str, ...]:
 
 def refuses_system(server: Server) -> bool:
     """Whether the template raises on a system message and not without one."""
-    system = {"role": "system", "content": "You plan short trips."}
     try:
         server.prompt(GREETING, None, {})
     except (Refused, Crashed):
         return False
     try:
-        server.prompt((system, *GREETING), None, {})
+        server.prompt(PROBE.turns[0].new_messages, None, {})  # the greeting, after such a message
     except Refused:
         return True
     except Crashed:
