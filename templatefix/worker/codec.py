@@ -140,16 +140,27 @@ def _mapping(kind: Any, part: Any) -> _Reader:
 
 
 def _object(kind: type) -> _Reader:
-    readers: dict[str, _Reader] = {}
+    readers: dict[str, tuple[frozenset[type], _Reader]] = {}
 
     def read(value: Any) -> Any:
         if not readers:  # not before: a type may hold itself
-            readers.update((name, _reader(part)) for name, part in get_type_hints(kind).items())
+            for name, part in get_type_hints(kind).items():
+                readers[name] = _taken_as_they_are(part), _reader(part)
         if not isinstance(value, dict) or not value.keys() <= readers.keys():
             raise _no(kind, value)
-        return kind(**{name: readers[name](each) for name, each in value.items()})
+        fields = {}
+        for name, each in value.items():
+            taken, reader = readers[name]
+            fields[name] = each if type(each) in taken else reader(each)
+        return kind(**fields)
 
     return read
+
+
+def _taken_as_they_are(kind: Any) -> frozenset[type]:
+    """The types of those values that are a field's without a look at anything else."""
+    parts = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    return frozenset(parts) if _ATOMS.issuperset(parts) else frozenset()
 
 
 def _one_of(kind: Any, parts: tuple[Any, ...]) -> _Reader:
