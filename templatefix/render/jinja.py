@@ -25,7 +25,7 @@ from templatefix.render.protocol import (
     SyntaxFault,
 )
 from templatefix.syntax import Template, Unparsable, parse
-from templatefix.syntax.additions import GenerationTag, tojson
+from templatefix.syntax.additions import GenerationTag, remembering_tojson, tojson
 from templatefix.syntax.code import code_of
 
 #: The names under which clients and servers send reasoning; the first that is set fills the others.
@@ -162,7 +162,8 @@ def make_environment(
     environment = sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
     )
-    environment.filters["tojson"] = tojson
+    # What measures how long servers take remembers no more than they do.
+    environment.filters["tojson"] = remembering_tojson() if sandbox is _Sandbox else tojson
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = lambda format: now().strftime(format)
     environment.globals["dict"] = _PlainDict()
