@@ -15,7 +15,7 @@ from templatefix.limits import Limits
 from templatefix.worker.board import Board
 from templatefix.worker.child import serve
 from templatefix.worker.frames import Reader, send
-from templatefix.worker.process import Process
+from templatefix.worker.process import Process, no_room
 
 #: How long a child with a server of its own has to stop it, in seconds.
 _GRACE = 10.0
@@ -75,12 +75,20 @@ class Forked:
         _readable(descriptors, seconds)
 
     def start(self) -> None:
-        requests, self._requests = os.pipe()
-        replies, answers = os.pipe()
-        _OURS.update((self._requests, replies))
         parent = os.getpid()
         self.board.write(None)
-        pid = os.fork()
+        opened: list[int] = []
+        try:
+            for _ in range(2):
+                opened.extend(os.pipe())
+            requests, self._requests, replies, answers = opened
+            _OURS.update((self._requests, replies))
+            pid = os.fork()
+        except OSError as error:
+            _OURS.difference_update(opened)
+            for descriptor in opened:
+                os.close(descriptor)
+            raise no_room(error) from None
         if pid == 0:
             for descriptor in _OURS:
                 os.close(descriptor)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from templatefix.errors import TargetError
 from templatefix.limits import Limits
 
 
@@ -44,7 +45,7 @@ class Process(Protocol):
     def patience(self) -> float: ...
 
     def start(self) -> None:
-        """Start a child."""
+        """Start a child. Raises ``TargetError`` where the system has no room for one."""
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Send a request, to a new child where there is none. Raises ``OSError``."""
@@ -60,6 +61,12 @@ class Process(Protocol):
 
     def ended(self) -> int:
         """How a child that hung up has ended: its exit code, or the negative number of a signal."""
+
+
+def no_room(error: OSError) -> TargetError:
+    """What is said where no process can be started."""
+    message = f"no process can be started: {error.strerror or error}"
+    return TargetError("this machine", message, "end others, or allow more of them and more memory")
 
 
 def process(limits: Limits) -> Process:

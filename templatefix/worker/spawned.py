@@ -24,7 +24,7 @@ from templatefix.limits import Limits
 from templatefix.worker.board import step_of
 from templatefix.worker.codec import plain
 from templatefix.worker.frames import Closed, Reader, send
-from templatefix.worker.process import Process
+from templatefix.worker.process import Process, no_room
 
 #: The child sees the modules that we see, and none beside it that happen to lie in its directory.
 _PROGRAM = (
@@ -65,13 +65,16 @@ class _Child:
         self.pid: int | None = None
         self._answers = deque[dict[str, Any]]()
         self._over = False
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            creationflags=_FLAGS,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                creationflags=_FLAGS,
+            )
+        except OSError as error:
+            raise no_room(error) from None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests, self._stdout = self._process.stdin, self._process.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import shutil
@@ -245,3 +246,27 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+@pytest.mark.parametrize(
+    "words", [["check", str(EXAMPLE)], ["patch", str(EXAMPLE), "--diff"], ["ready", "list"]]
+)
+def test_where_no_process_can_be_started_one_line_says_so(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fork() -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", fork)
+    before = sorted(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+    ended = CliRunner().invoke(templatefix, words)
+    if words[0] == "ready":  # needs none
+        assert ended.exit_code == 0
+        return
+    assert ended.exit_code == 2
+    assert ended.stdout == ""
+    assert ended.stderr == (
+        f"templatefix: this machine: no process can be started: {os.strerror(errno.EAGAIN)} "
+        "(end others, or allow more of them and more memory)\n"
+    )
+    assert before is None or sorted(os.listdir("/proc/self/fd")) == before
