@@ -65,8 +65,8 @@ class Recorder:
         self._indexes = {id(message): index for index, message in enumerate(messages)}
         self._leaves: list[list[tuple[int, Any]]] = []
 
-    # Printing. Generated code calls out(place, begin(), text), and while it computes the text it
-    # calls leaf() for each operand of a printed chain. Macros called on the way nest.
+    # Printing. Generated code calls whole(place, value), and for a chain out(place, begin(), text):
+    # while it computes that text it calls leaf() for each operand. Macros called on the way nest.
 
     def begin(self) -> None:
         self._leaves.append([])
@@ -91,6 +91,13 @@ class Recorder:
                 marks.append((offset, offset + len(piece), leaf, self.message))
             offset += len(piece)
         return printed(text, marks)
+
+    def whole(self, place: int, value: object) -> str:
+        """A printed expression that is a single leaf."""
+        if type(value) is Printed:
+            self.outputs += 1
+            return value
+        return self.data(place, str(value))
 
     def data(self, place: int, text: str) -> Printed:
         """Template data, or a printed constant."""

@@ -8,18 +8,20 @@ from functools import lru_cache
 
 from jinja2 import nodes
 
-from templatefix.syntax.generator import BEGIN, END, MarkingGenerator
+from templatefix.syntax.generator import BEGIN, END, PLAIN_BEGIN, PLAIN_END, MarkingGenerator
 from templatefix.syntax.template import Template
 
-_MARKED = re.compile(f"{BEGIN}[^{END}]*{END}")
+#: What is left out of either code, with the marks that stay in it.
+_NOT_PLAIN = re.compile(f"{BEGIN}[^{END}]*{END}|[{PLAIN_BEGIN}{PLAIN_END}]")
+_NOT_TRACED = re.compile(f"{PLAIN_BEGIN}[^{PLAIN_END}]*{PLAIN_END}|[{BEGIN}{END}]")
 
 
 @dataclass(frozen=True)
 class Code:
     """A template's code, for environments with the extensions, filters and tests that we parse by.
 
-    ``marked`` is the code with what reports on a rendering between marks: see
-    :class:`MarkingGenerator`, for the nodes and the numbers of conditions as well.
+    ``marked`` is the code with marks around what reports on a rendering, and around what such code
+    does without: see :class:`MarkingGenerator`, for the nodes and the numbers of conditions too.
     ``undeclared`` are the names that are looked up outside of the template, as
     ``jinja2.meta.find_undeclared_variables`` lists them; ``outside_loads`` the identities of the
     nodes that do so.
@@ -34,12 +36,12 @@ class Code:
     @property
     def plain(self) -> str:
         """The code that renders, and no more."""
-        return _MARKED.sub("", self.marked)
+        return _NOT_PLAIN.sub("", self.marked)
 
     @property
     def traced(self) -> str:
         """The code that reports to the environment's ``recorder`` while it renders."""
-        return self.marked.replace(BEGIN, "").replace(END, "")
+        return _NOT_TRACED.sub("", self.marked)
 
 
 @lru_cache(maxsize=64)

@@ -10,14 +10,23 @@ from typing import Any
 
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
-from jinja2.idtracking import VAR_LOAD_RESOLVE
+from jinja2.idtracking import VAR_LOAD_ALIAS, VAR_LOAD_RESOLVE
 
 from templatefix.syntax.template import Template
 from templatefix.syntax.tree import LEAVES, kinds_of
 
-#: Around what is there for tracing only. Generated code has no such characters of its own: texts
-#: of the template stand in it with escapes.
-BEGIN, END = "\x01", "\x02"
+#: Around what is there for tracing only, and around what is not there for tracing. Generated code
+#: has no such characters of its own: texts of the template stand in it with escapes.
+BEGIN, END, PLAIN_BEGIN, PLAIN_END = "\x01", "\x02", "\x03", "\x04"
+
+#: What every rendering is given, besides the globals of all environments: see
+#: ``render.jinja.template_variables`` and ``render.jinja.make_environment``.
+_GIVEN = frozenset(
+    "messages tools documents add_generation_prompt raise_exception strftime_now".split()
+)
+
+#: What hands all variables of a template on to other code.
+_HANDS_ON = (nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
 
 #: What a ``set`` in a loop may take a message from.
 _ORIGINS = (nodes.Getitem, nodes.Filter, nodes.CondExpr, nodes.Name, nodes.Call)
@@ -33,6 +42,10 @@ class MarkingGenerator(CodeGenerator):
     Between marks the code calls ``tracing``, which is the environment's ``recorder`` at the time
     of rendering; ``nodes`` are what its calls refer to by number. ``undeclared`` are the names
     that are looked up outside, ``outside_loads`` the identities of the nodes that do so.
+
+    The code does what Jinja's does, in fewer words, for Python's compiler takes longer over them
+    than it takes to generate them. Variables that have a value for certain are not asked whether
+    they have one. What only other templates could look up is not kept for them.
     """
 
     def __init__(self, template: Template) -> None:
@@ -52,6 +65,9 @@ class MarkingGenerator(CodeGenerator):
         self._macros: dict[int, nodes.Macro | nodes.CallBlock] = {}
         self._blocks: list[nodes.Node | None] = []
         self._loop_depth = 0
+        #: Python's variables that have a value for certain at this point of the code.
+        self._filled: frozenset[str] = frozenset()
+        self._hands_on = bool(template.placed(*_HANDS_ON))
         for node, _, _ in template.placed(nodes.If, nodes.CondExpr, nodes.For):
             test = getattr(node, "test", None)
             if isinstance(node, (nodes.If, nodes.CondExpr, nodes.For)) and test is not None:
@@ -81,13 +97,18 @@ class MarkingGenerator(CodeGenerator):
 
     def write_commons(self) -> None:
         super().write_commons()
+        self.writeline("attribute = environment.getattr")
+        self.writeline("item = environment.getitem")
+        self.writeline("call = environment.call")
         self.traceline("tracing = environment.recorder")
         self.traceline("concat = tracing.gather")
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> None:
         closing = 0
+        filled = self._filled
         loop = self._filters.get(id(node))
         if loop is not None:
+            self._filled = _of_root(filled)  # who holds ``loop`` may run it after the loop's end
             self.trace(f"tracing.kept(tracing.item({self._names(loop.target, args[0])}), ")
             closing += 1
         if id(node) in self._conditions:
@@ -100,6 +121,8 @@ class MarkingGenerator(CodeGenerator):
         # it does without tracing.
         visitor = getattr(self, method_of(type(node)), None) or self.generic_visit
         visitor(node, *args, **kwargs)
+        if loop is not None:
+            self._filled = filled
         if closing:
             self.trace(")" * closing)
 
@@ -177,6 +200,11 @@ class MarkingGenerator(CodeGenerator):
                 self.trace(f"tracing.data({self.number(child)}, ")
                 self.write(repr(text))
                 self.trace(")")
+            elif type(child) not in _CHAINS and not _escapes(frame):
+                self.trace(f"tracing.whole({self.number(child)}, ")
+                self.write(f"{PLAIN_BEGIN}str({PLAIN_END}")
+                self.visit(child, frame)
+                self.write(")")
             else:
                 self._leaves.update((id(leaf), leaf) for leaf in leaves(child))
                 self.trace(f"tracing.out({self.number(child)}, tracing.begin(), ")
@@ -199,6 +227,9 @@ class MarkingGenerator(CodeGenerator):
         super().end_write(frame)
 
     def visit_For(self, node: nodes.For, frame: Frame) -> None:
+        filled = self._filled
+        if node.recursive:  # its body is a function, which may be called after all
+            self._filled = _of_root(filled)
         outside = self.temporary_identifier()
         self._loops[id(node.body)] = (node, outside)
         self.traceline(f"{outside} = tracing.message")
@@ -207,10 +238,24 @@ class MarkingGenerator(CodeGenerator):
             super().visit_For(node, frame)
         self._loop_depth -= 1
         self.traceline(f"tracing.message = {outside}")
+        self._filled = filled
 
     def macro_body(self, node: nodes.Macro | nodes.CallBlock, frame: Frame) -> Any:
         self._macros[id(node.body)] = node
-        return super().macro_body(node, frame)
+        filled, self._filled = self._filled, _of_root(self._filled)
+        made = super().macro_body(node, frame)
+        self._filled = filled
+        return made
+
+    def visit_Macro(self, node: nodes.Macro, frame: Frame) -> None:
+        if self._hands_on:
+            super().visit_Macro(node, frame)
+            return
+        macro_frame, macro = self.macro_body(node, frame)
+        name = frame.symbols.ref(node.name)
+        self.writeline(f"{name} = ")
+        self.macro_def(macro, macro_frame)
+        self._fill([name])
 
     def blockvisit(self, nodes_: Any, frame: Frame) -> None:
         body: Sequence[nodes.Node] = nodes_
@@ -226,12 +271,15 @@ class MarkingGenerator(CodeGenerator):
             names = "".join(f"{frame.symbols.ref(argument.name)}, " for argument in macro.args)
             self.traceline(f"{outside} = tracing.message")
             self.traceline(f"tracing.adopt(({names}))")
+        filled = self._filled
         super().blockvisit(body, frame)
+        self._filled = filled  # whether the body is reached or not
         if outside is not None:
             self.traceline(f"tracing.message = {outside}")
 
     def visit_Assign(self, node: nodes.Assign, frame: Frame) -> None:
         super().visit_Assign(node, frame)
+        self._fill_target(node.target, frame)
         may_be_message = isinstance(node.target, nodes.Name) and isinstance(node.node, _ORIGINS)
         if self._loop_depth and may_be_message:
             self.traceline(f"tracing.adopt({self._names(node.target, frame)})")
@@ -241,22 +289,86 @@ class MarkingGenerator(CodeGenerator):
         names = [target] if isinstance(target, nodes.Name) else target.find_all(nodes.Name)
         return "(" + "".join(f"{frame.symbols.ref(name.name)}, " for name in names) + ")"
 
+    def visit_AssignBlock(self, node: nodes.AssignBlock, frame: Frame) -> None:
+        super().visit_AssignBlock(node, frame)
+        self._fill_target(node.target, frame)
+
+    def pop_assign_tracking(self, frame: Frame) -> None:
+        if self._hands_on:
+            super().pop_assign_tracking(frame)
+        else:
+            self._assign_stack.pop()
+
     # Names
 
     def enter_frame(self, frame: Frame) -> None:
         super().enter_frame(frame)
-        self.undeclared.update(
-            name
-            for action, name in frame.symbols.loads.values()
-            if action == VAR_LOAD_RESOLVE and name not in self.environment.globals
-        )
+        filled = []
+        for target, (action, name) in frame.symbols.loads.items():
+            if action == VAR_LOAD_RESOLVE:
+                is_global = name in self.environment.globals
+                if not is_global:
+                    self.undeclared.add(name)
+                if is_global or name in _GIVEN:
+                    filled.append(target)
+            elif action == VAR_LOAD_ALIAS and name in self._filled:
+                filled.append(target)
+        self._fill(filled)
+
+    def leave_frame(self, frame: Frame, with_python_scope: bool = False) -> None:
+        super().leave_frame(frame, with_python_scope)
+        self._filled = self._filled.difference(frame.symbols.loads)
+
+    def _fill(self, variables: Iterable[str]) -> None:
+        if not self._hands_on:
+            self._filled = self._filled.union(variables)
+
+    def _fill_target(self, target: nodes.Node, frame: Frame) -> None:
+        """A ``set`` has given its target a value."""
+        names = [target] if isinstance(target, nodes.Name) else target.find_all(nodes.Name)
+        self._fill(frame.symbols.ref(name.name) for name in names)
 
     def visit_Name(self, node: nodes.Name, frame: Frame) -> None:
-        super().visit_Name(node, frame)
-        if node.ctx == "load":
-            load = frame.symbols.find_load(frame.symbols.ref(node.name))
-            if load is not None and load[0] == VAR_LOAD_RESOLVE:
-                self.outside_loads.add(id(node))
+        if node.ctx != "load":
+            super().visit_Name(node, frame)
+            return
+        variable = frame.symbols.ref(node.name)
+        load = frame.symbols.find_load(variable)
+        if load is not None and load[0] == VAR_LOAD_RESOLVE:
+            self.outside_loads.add(id(node))
+        if variable in self._filled:
+            self.write(variable)
+        else:
+            super().visit_Name(node, frame)
+
+    # Expressions
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        self.write("attribute(")
+        self.visit(node.node, frame)
+        self.write(f", {node.attr!r})")
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
+        if isinstance(node.arg, nodes.Slice):
+            super().visit_Getitem(node, frame)
+            return
+        self.write("item(")
+        self.visit(node.node, frame)
+        self.write(", ")
+        self.visit(node.arg, frame)
+        self.write(")")
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        # Jinja hands on the variables of loops with a call, for functions that ask for a context:
+        # there are none. What is named as Jinja names them it has to refuse.
+        named_alike = node.dyn_kwargs is not None or any(_is_jinjas(each) for each in node.kwargs)
+        if self._hands_on or forward_caller or named_alike:
+            super().visit_Call(node, frame, forward_caller=forward_caller)
+            return
+        self.write("call(context, ")
+        self.visit(node.node, frame)
+        self.signature(node, frame)
+        self.write(")")
 
     def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
         # Jinja would evaluate what it takes for constant, and whoever generates code here has set
@@ -294,6 +406,24 @@ def leaves(printed: nodes.Expr) -> Iterator[nodes.Expr]:
             stack.extend(part for part in (node.expr2, node.expr1) if part is not None)
         else:
             yield node
+
+
+#: Printed expressions that have leaves.
+_CHAINS = frozenset({nodes.Add, nodes.Concat, nodes.CondExpr})
+
+
+def _escapes(frame: Frame) -> bool:
+    """Whether what is printed there may be escaped."""
+    return bool(frame.eval_ctx.volatile or frame.eval_ctx.autoescape)
+
+
+def _of_root(variables: frozenset[str]) -> frozenset[str]:
+    """Python's variables that keep their values until the rendering ends."""
+    return frozenset(each for each in variables if each.startswith("l_0_"))
+
+
+def _is_jinjas(argument: nodes.Keyword) -> bool:
+    return argument.key in ("_loop_vars", "_block_vars")
 
 
 @cache
