@@ -11,9 +11,8 @@ from jinja2 import nodes
 from templatefix.syntax.generator import BEGIN, END, PLAIN_BEGIN, PLAIN_END, MarkingGenerator
 from templatefix.syntax.template import Template
 
-#: What is left out of either code, with the marks that stay in it.
-_NOT_PLAIN = re.compile(f"{BEGIN}[^{END}]*{END}|[{PLAIN_BEGIN}{PLAIN_END}]")
-_NOT_TRACED = re.compile(f"{PLAIN_BEGIN}[^{PLAIN_END}]*{PLAIN_END}|[{BEGIN}{END}]")
+_TRACING = re.compile(f"{BEGIN}[^{END}]*{END}")
+_PLAIN = re.compile(f"{PLAIN_BEGIN}[^{PLAIN_END}]*{PLAIN_END}")
 
 
 @dataclass(frozen=True)
@@ -36,12 +35,12 @@ class Code:
     @property
     def plain(self) -> str:
         """The code that renders, and no more."""
-        return _NOT_PLAIN.sub("", self.marked)
+        return _TRACING.sub("", self.marked).replace(PLAIN_BEGIN, "").replace(PLAIN_END, "")
 
     @property
     def traced(self) -> str:
         """The code that reports to the environment's ``recorder`` while it renders."""
-        return _NOT_TRACED.sub("", self.marked)
+        return _PLAIN.sub("", self.marked).replace(BEGIN, "").replace(END, "")
 
 
 @lru_cache(maxsize=64)

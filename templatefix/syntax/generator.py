@@ -258,7 +258,11 @@ class MarkingGenerator(CodeGenerator):
         self._fill([name])
 
     def blockvisit(self, nodes_: Any, frame: Frame) -> None:
-        body: Sequence[nodes.Node] = nodes_
+        filled = self._filled
+        self._body(nodes_, frame)
+        self._filled = filled  # nobody knows whether the body was reached
+
+    def _body(self, body: Sequence[nodes.Node], frame: Frame) -> None:
         loop, macro = self._loops.get(id(body)), self._macros.get(id(body))
         outside = None
         if loop is not None:
@@ -271,11 +275,34 @@ class MarkingGenerator(CodeGenerator):
             names = "".join(f"{frame.symbols.ref(argument.name)}, " for argument in macro.args)
             self.traceline(f"{outside} = tracing.message")
             self.traceline(f"tracing.adopt(({names}))")
-        filled = self._filled
         super().blockvisit(body, frame)
-        self._filled = filled  # whether the body is reached or not
         if outside is not None:
             self.traceline(f"tracing.message = {outside}")
+
+    def visit_If(self, node: nodes.If, frame: Frame) -> None:
+        inner = frame.soft()
+        ends = []  # what has a value at the end of each branch
+        for word, branch in (("if ", node), *(("elif ", each) for each in node.elif_)):
+            self.writeline(word, branch)
+            self.visit(branch.test, inner)
+            self.write(":")
+            before = self._filled
+            self._fill_by(branch.test, True, frame)
+            ends.append(self._branch(branch.body, inner))
+            self._filled = before
+            self._fill_by(branch.test, False, frame)
+        if node.else_:
+            self.writeline("else:")
+            ends.append(self._branch(node.else_, inner))
+        else:
+            ends.append(self._filled)
+        self._filled = frozenset.intersection(*ends)
+
+    def _branch(self, body: Sequence[nodes.Node], frame: Frame) -> frozenset[str]:
+        self.indent()
+        self._body(body, frame)
+        self.outdent()
+        return self._filled
 
     def visit_Assign(self, node: nodes.Assign, frame: Frame) -> None:
         super().visit_Assign(node, frame)
@@ -328,6 +355,20 @@ class MarkingGenerator(CodeGenerator):
         names = [target] if isinstance(target, nodes.Name) else target.find_all(nodes.Name)
         self._fill(frame.symbols.ref(name.name) for name in names)
 
+    def _fill_by(self, test: nodes.Node, holds: bool, frame: Frame) -> None:
+        """What a condition tells, once it is known how it came out."""
+        if isinstance(test, nodes.Not):
+            self._fill_by(test.node, not holds, frame)
+        elif isinstance(test, nodes.And if holds else nodes.Or):
+            self._fill_by(test.left, holds, frame)
+            self._fill_by(test.right, holds, frame)
+        elif isinstance(test, nodes.Test):
+            wanted = "defined" if holds else "undefined"
+            if test.name == wanted and isinstance(test.node, nodes.Name):
+                self._fill([frame.symbols.ref(test.node.name)])
+        elif isinstance(test, nodes.Name) and holds:  # what is undefined is false
+            self._fill([frame.symbols.ref(test.name)])
+
     def visit_Name(self, node: nodes.Name, frame: Frame) -> None:
         if node.ctx != "load":
             super().visit_Name(node, frame)
@@ -342,6 +383,22 @@ class MarkingGenerator(CodeGenerator):
             super().visit_Name(node, frame)
 
     # Expressions
+
+    def visit_And(self, node: nodes.BinExpr, frame: Frame) -> None:
+        self._either(node, "and", frame)
+
+    def visit_Or(self, node: nodes.BinExpr, frame: Frame) -> None:
+        self._either(node, "or", frame)
+
+    def _either(self, node: nodes.BinExpr, word: str, frame: Frame) -> None:
+        self.write("(")
+        self.visit(node.left, frame)
+        self.write(f" {word} ")
+        before = self._filled
+        self._fill_by(node.left, word == "and", frame)
+        self.visit(node.right, frame)
+        self._filled = before
+        self.write(")")
 
     def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
         self.write("attribute(")
