@@ -14,7 +14,6 @@ from templatefix.findings.divergence import divergence_of
 from templatefix.findings.evidence import gather
 from templatefix.findings.finding import Finding, Fix, Severity, at_least
 from templatefix.findings.repair import patch_words
-from templatefix.findings.streams import streams_of
 from templatefix.prefix import common_prefix
 from templatefix.replay.modes import Modes
 from templatefix.replay.run import Comparison, Run
@@ -111,16 +110,15 @@ def findings_of(
 ) -> list[Finding]:
     """One finding per divergence, for all runs that show it."""
     found: dict[Key, Finding] = {}
-    shown = subject.encoder if options.full else None
     switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
     for each in breaks:
         if each not in switched and not (each.code == "TF108" and subject.encoder.approximate):
-            merge(found, each, policy, shown)
+            merge(found, each, policy, subject)
     for each in switched:
         if key_of(each) not in found:
             also = (each.code, *each.also)
             each = replace(each, code="TF110", detail=each.code, also=also)
-        merge(found, each, policy, shown)
+        merge(found, each, policy, subject)
     return [
         replace(finding, fix=_fix(finding, runs, modes, subject.template, options))
         for finding in found.values()
@@ -149,11 +147,8 @@ def canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
     return common_prefix(whole, comparison.after.prompt_ids)
 
 
-def merge(found: dict[Key, Finding], each: Break, policy: str, encoder: Encoder | None) -> None:
-    """Add a break to the finding that it belongs to, or make one.
-
-    ``encoder`` tells the tokens around the divergence; None where no report shows them.
-    """
+def merge(found: dict[Key, Finding], each: Break, policy: str, subject: Subject) -> None:
+    """Add a break to the finding that it belongs to, or make one."""
     run, comparison, code, detail, also = (
         each.run,
         each.comparison,
@@ -195,7 +190,7 @@ def merge(found: dict[Key, Finding], each: Break, policy: str, encoder: Encoder 
         cached=comparison.hit,
         total=len(comparison.before.stream_ids),
         divergence=divergence_of(comparison),
-        streams=None if encoder is None else streams_of(comparison, encoder),
+        streams=subject.streams(comparison),
         locations=each.blame.locations,
         explanation=each.blame.explanation,
     )
@@ -325,7 +320,7 @@ def stop_mismatches(runs: Sequence[Run], subject: Subject) -> list[Finding]:
                 cached=comparison.hit,
                 total=len(comparison.before.stream_ids),
                 divergence=divergence_of(comparison),
-                streams=streams_of(comparison, subject.encoder),
+                streams=subject.streams(comparison),
                 locations=guilty.locations,
                 explanation=guilty.explanation,
             )

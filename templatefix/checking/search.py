@@ -147,7 +147,7 @@ class _Hunt:
                     return False
                 continue
             if not parsers.understand(
-                written.text[: written.stop[0]],
+                written.said,
                 request.answer,
                 state=completion.state,
                 kwargs=request.kwargs,
@@ -211,7 +211,7 @@ def _search(
             notes.findings[-1] = shown
             continue
         hunt.known.add(key_of(what)[2])
-        merge(found, what, policy, subject.encoder)
+        merge(found, what, policy, subject)
         key = key_of(what)
         found[key] = replace(found[key], conversation=_replayed(what.run))
     return list(found.values())

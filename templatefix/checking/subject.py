@@ -15,9 +15,12 @@ from templatefix.dialect import named
 from templatefix.dialect.author import Author
 from templatefix.dialect.parsers import Parsers
 from templatefix.errors import TargetError
+from templatefix.findings.finding import Streams
+from templatefix.findings.streams import streams_of
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
 from templatefix.render.remote import Remote
+from templatefix.replay.run import Comparison
 from templatefix.source.template import ChatTemplate
 from templatefix.syntax import Template, named_kwargs, parse
 from templatefix.tokens import Encoder
@@ -41,10 +44,16 @@ class Subject:
     without_tools: str = ""
     #: Why findings have no lines; "" where they have.
     without_lines: str = ""
+    #: Whether reports show the tokens around each divergence.
+    full: bool = False
 
     @property
     def speaks_tools(self) -> bool:
         return not self.without_tools
+
+    def streams(self, comparison: Comparison) -> Streams | None:
+        """Both sides of a divergence, token by token; None where no report shows them."""
+        return streams_of(comparison, self.encoder) if self.full else None
 
 
 def prepare(template: ChatTemplate, options: CheckOptions, remote: Remote | None = None) -> Subject:
@@ -72,6 +81,7 @@ def prepare(template: ChatTemplate, options: CheckOptions, remote: Remote | None
         Author(rendering.server, stops, added, texts, parsers),
         rendering.without_tools,
         rendering.without_lines,
+        options.full,
     )
 
 

@@ -6,7 +6,6 @@ import base64
 import io
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,20 +39,8 @@ def check(
         return True
 
     for report in _reports(job, begin):
-        tell(Outcome(report if job.options.full else _without_streams(report), content))
+        tell(Outcome(report, content))
         content = None
-
-
-def _without_streams(report: Report) -> Report:
-    """The report without the tokens around each divergence: pages show them, which are drawn of
-    full reports, and nothing else does."""
-    if all(finding.streams is None for finding in report.findings):
-        return report
-    findings = [
-        finding if finding.streams is None else replace(finding, streams=None)
-        for finding in report.findings
-    ]
-    return replace(report, findings=tuple(findings))
 
 
 def _reports(job: Job, begun: Callable[[ChatTemplate], bool]) -> Iterator[Report]:

@@ -65,7 +65,7 @@ class Blamer:
         each = Break(_run(comparison), comparison, share.what, share.detail, (), self._blamed[kind])
         key = key_of(each)
         if key not in self._found:
-            merge(self._found, each, self._policy, self._subject.encoder)
+            merge(self._found, each, self._policy, self._subject)
             self._found[key] = replace(
                 self._found[key],
                 run_ids=(),
