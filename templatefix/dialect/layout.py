@@ -53,6 +53,11 @@ class Written:
     calls: tuple[int, int] | None
     stop: tuple[int, int]
 
+    @property
+    def said(self) -> str:
+        """The text without its stop token."""
+        return self.text[: self.stop[0]]
+
 
 class Unlearnable(Exception):
     """A rendering does not show the layout: a sentinel is missing, altered or out of order."""

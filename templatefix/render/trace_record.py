@@ -102,9 +102,7 @@ class Recorder:
     def data(self, place: int, text: str) -> Printed:
         """Template data, or a printed constant."""
         self.outputs += 1
-        remembering = Printed(text)
-        remembering._templatefix_marks = ((0, len(text), place, self.message),) if text else ()
-        return remembering
+        return printed(text, ((0, len(text), place, self.message),) if text else ())
 
     def block(self, place: int, value: Any) -> Any:
         """What a call or filter block prints, or a loop that calls itself."""

@@ -323,7 +323,7 @@ def _answer(plan: Plan, turn: Turn, request: Request, author: Author, tools: Too
     if plan.replay == "stripped" or completion is None or completion.written is None:
         return stripped(meant)
     written = completion.written
-    text = written.text[: written.stop[0]]
+    text = written.said
     if plan.replay == "inline":
         end = written.calls[0] if written.calls else len(text)
         return Answer(None, text[:end], meant.tool_calls)

@@ -27,13 +27,14 @@ def json_report(reports: Iterable[Report], edition: Edition, *, full: bool = Fal
 
 def to_json(document: Any, *, indent: int | None = 2) -> str:
     """JSON that no terminal, log or UTF-8 encoder trips over."""
+    document = plain(document)
     if indent is None:
-        return json_safe(json.dumps(plain(document), ensure_ascii=False))
+        return json_safe(json.dumps(document, ensure_ascii=False))
     return json_safe(_indented(document, "\n", " " * indent))
 
 
 def _indented(value: Any, line: str, indent: str) -> str:
-    """What ``json.dumps`` makes of ``plain(value)``, in lines: it has no quick code for those.
+    """What ``json.dumps`` makes of a plain value, in lines: it has no quick code for those.
 
     ``line`` ends one and begins the next.
     """
@@ -44,16 +45,13 @@ def _indented(value: Any, line: str, indent: str) -> str:
     if type(value) is int:
         return str(value)
     inner = line + indent
-    if isinstance(value, Mapping):
-        named = {str(key): each for key, each in value.items()}
-        parts = [f"{_text(key)}: {_indented(each, inner, indent)}" for key, each in named.items()]
+    if isinstance(value, dict):
+        parts = [f"{_text(key)}: {_indented(each, inner, indent)}" for key, each in value.items()]
         return f"{{{inner}{f',{inner}'.join(parts)}{line}}}" if parts else "{}"
-    if isinstance(value, (set, frozenset)):
-        value = sorted(map(str, value))
-    if isinstance(value, Sequence):
+    if isinstance(value, list):
         parts = [_indented(each, inner, indent) for each in value]
         return f"[{inner}{f',{inner}'.join(parts)}{line}]" if parts else "[]"
-    return json.dumps(plain(value), ensure_ascii=False)
+    return json.dumps(value)
 
 
 def json_document(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from jinja2 import nodes
 
 from templatefix.syntax.template import Template
@@ -39,11 +41,15 @@ def spelled(template: Template, variable: str, field: str) -> str:
     >>> spelled(parse("{% for m in messages %}{{ m['content'] }}{% endfor %}"), "m", "role")
     "m['role']"
     """
+    return f"{variable}['{field}']" if _in_brackets(template) else f"{variable}.{field}"
+
+
+@lru_cache(maxsize=16)
+def _in_brackets(template: Template) -> bool:
     dots = template.below(template.ast, nodes.Getattr)
     brackets = template.below(template.ast, nodes.Getitem)
     dotted = sum(node.attr in _FIELDS for node in dots)
-    bracketed = sum(_is_text(node.arg, name) for node in brackets for name in _FIELDS)
-    return f"{variable}['{field}']" if bracketed > dotted else f"{variable}.{field}"
+    return sum(_is_text(node.arg, name) for node in brackets for name in _FIELDS) > dotted
 
 
 def _reads(node: nodes.Node, name: str) -> bool:

@@ -47,7 +47,7 @@ def _understood(exam: Exam, run: Run) -> bool:
         completion = request.completion
         if completion is None or completion.written is None or request.answer is None:
             continue
-        text = completion.written.text[: completion.written.stop[0]]
+        text = completion.written.said
         if not parsers.understand(
             text,
             request.answer,

@@ -107,7 +107,7 @@ def _written(run: Run, messages: int) -> str:
     for request in run.requests:
         written = request.completion.written if request.completion else None
         if len(request.messages) == messages and written is not None:
-            return request.prompt + written.text[: written.stop[0]]
+            return request.prompt + written.said
     return ""
 
 

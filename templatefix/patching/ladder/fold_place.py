@@ -90,7 +90,7 @@ class Speaker:
         written = completion.written
         if written is None:
             return None
-        return written.text if stop else written.text[: written.stop[0]]
+        return written.text if stop else written.said
 
     def replayed(self, place: Place, answer: Answer) -> Answer:
         """What the server's parsers make of the answer."""

@@ -198,7 +198,7 @@ class _Gatherer:
         if written is None or past is None:
             return unknown
         text, stop = written.text, written.text[slice(*written.stop)]
-        said = text[: written.stop[0]]
+        said = written.said
         before, after = said, ""
         spelling: tuple[str, str] | None = None
         if kind.called:
@@ -242,7 +242,7 @@ class _Gatherer:
             ).written
             if written is None:
                 return None
-            two = written.text[: written.stop[0]]
+            two = written.said
         first, second = CALLS[:2]
         pattern = "(.*?)".join(
             map(re.escape, (first.name, first.arguments, second.name, second.arguments))

@@ -79,7 +79,7 @@ class Speaker:
                 break
             written = found.written
             parsed = author.parsers.answer(
-                written.text[: written.stop[0]],
+                written.said,
                 meant,
                 state=found.state,
                 kwargs=held.kwargs,
