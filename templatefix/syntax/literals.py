@@ -33,9 +33,9 @@ def reads_attribute(template: Template, name: str) -> bool:
 
 
 def spelled(template: Template, variable: str, field: str) -> str:
-    """A field of a message as this template spells fields: with a dot, or in brackets.
+    """A field of a message as this template spells fields: in brackets, if it does so at all.
 
-    Brackets are quicker: for a dot, Jinja looks for an attribute of the dictionary first.
+    They are quicker: for a dot, Jinja looks for an attribute of the dictionary first.
 
     >>> from templatefix.syntax import parse
     >>> spelled(parse("{% for m in messages %}{{ m['content'] }}{% endfor %}"), "m", "role")
@@ -46,10 +46,8 @@ def spelled(template: Template, variable: str, field: str) -> str:
 
 @lru_cache(maxsize=16)
 def _in_brackets(template: Template) -> bool:
-    dots = template.below(template.ast, nodes.Getattr)
     brackets = template.below(template.ast, nodes.Getitem)
-    dotted = sum(node.attr in _FIELDS for node in dots)
-    return sum(_is_text(node.arg, name) for node in brackets for name in _FIELDS) > dotted
+    return any(_is_text(node.arg, name) for node in brackets for name in _FIELDS)
 
 
 def _reads(node: nodes.Node, name: str) -> bool:

@@ -35,7 +35,7 @@ REFUSES = (
 
 
 @pytest.mark.parametrize(
-    ("text", "pin"), [(MOVES, "users | select('in', messages[:"), (REFUSES, "users[0]")]
+    ("text", "pin"), [(MOVES, "select('in', users) | list | last"), (REFUSES, "users[0]")]
 )
 def test_the_tools_stay_where_the_first_prompt_had_them(text: str, pin: str) -> None:
     found = repair(template(text), PatchOptions(policy="lossless", max_examples=20))

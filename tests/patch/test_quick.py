@@ -12,7 +12,6 @@ import pytest
 from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from templatefix.patching.ladder.rebuild_lines import capture
 from templatefix.patching.ladder.rebuild_opener import opener_of
 from templatefix.patching.long_chat import MANY, as_served, long_chat, seconds
 from templatefix.patching.repair import PatchOptions, repair
@@ -25,13 +24,19 @@ from tests.subjects import STOP, template
 
 #: Repaired by edits of its outputs, by edits of other outputs, and by branches of their own.
 BROKEN = {"edited": TRIMS, "stripped": STRIPS, "rebuilt": DROPS_ALL, "rebuilt late": ENDS_LATE}
+#: One output prints every message.
+BROKEN["shared"] = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n<think>\\n' }}{% endif %}"
+)
 
 
-def repaired(text: str) -> str:
+def repaired(text: str, rungs: tuple[int, ...] = (3, 4)) -> str:
     found = repair(template(text), PatchOptions(policy="keep-reasoning", max_examples=0))
     assert found.text is not None
     assert found.candidate is not None
-    assert found.candidate.rung in (3, 4)
+    assert found.candidate.rung in rungs
     return found.text
 
 
@@ -53,21 +58,63 @@ def test_a_patch_calls_no_methods_that_the_original_does_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_fields_are_spelled_as_the_template_spells_them(name: str) -> None:
-    text = BROKEN[name]
+    text = dots = BROKEN[name]
     for field in ("role", "content", "reasoning_content", "tool_calls"):
         text = text.replace(f"message.{field}", f"message['{field}']")
+        dots = dots.replace(f"['{field}']", f".{field}")
     assert "message['" in added(text, repaired(text))
     assert "message." not in added(text, repaired(text))
     assert "(message['content'])[" not in added(text, repaired(text))
-    assert "message['" not in added(BROKEN[name], repaired(BROKEN[name]))
+    assert "message['role']" not in added(dots, repaired(dots))
+    assert "message.role" in repaired(dots)
 
 
-def test_where_both_spellings_are_as_frequent_it_is_a_dot() -> None:
-    mixed = "{{ messages[0].role }}{{ messages[0]['content'] }}"
-    assert spelled(parse(mixed), "message", "role") == "message.role"
-    more = parse(mixed + "{{ messages[1]['role'] }}")
-    assert spelled(more, "message", "role") == "message['role']"
+def test_a_template_with_both_spellings_is_given_the_quicker_one() -> None:
+    mixed = "{{ messages[0].role }}{{ messages[0].content }}{{ messages[0]['role'] }}"
+    assert spelled(parse(mixed), "message", "role") == "message['role']"
+    dots = parse("{{ messages[0].role }}{{ tools[0]['type'] }}")
+    assert spelled(dots, "message", "role") == "message.role"
     assert spelled(parse("{{ messages }}"), "message", "role") == "message.role"
+
+
+def looks(text: str, name: str) -> int:
+    """How often a rendering looks at a field of a message that does not have it."""
+    missed = 0
+
+    class Watched(dict[str, object]):
+        def __missing__(self, key: str) -> object:
+            nonlocal missed
+            missed += key == name
+            raise KeyError(key)
+
+    server = bench("strips", "keep-reasoning").subject.server
+    messages = [Watched(each) for each in server.request(long_chat(4, None), None, {}).messages]
+    served = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    served.from_string(text).render(messages=messages, add_generation_prompt=True, **STOP)
+    return missed
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("field", ["reasoning_content", "tool_calls"])
+def test_a_patch_does_not_look_for_fields_that_messages_lack(name: str, field: str) -> None:
+    text = BROKEN[name]
+    assert looks(repaired(text), field) <= looks(text, field)
+
+
+def test_what_the_template_holds_in_a_variable_is_read_from_there() -> None:
+    text = (
+        "{%- set ns = namespace(last=0) %}{%- for message in messages %}"
+        "{%- if message.role == 'user' %}{%- set ns.last = loop.index0 %}{%- endif %}{%- endfor %}"
+        "{%- for message in messages %}{%- if message.role == 'user' %}"
+        "{{- '<|im_start|>user\\n' + message.content + '<|im_end|>\\n' }}"
+        "{%- elif message.role == 'assistant' %}"
+        "{%- set thought = message.reasoning_content %}{{- '<|im_start|>assistant\\n' }}"
+        "{%- if loop.index0 > ns.last and thought %}"
+        "{{- '<think>' + thought + '</think>' }}{%- endif %}"
+        "{{- message.content + '<|im_end|>\\n' }}{%- endif %}{%- endfor %}"
+        "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
+    )
+    assert "thought or loop.index0 > ns.last" in repaired(text, (2,))
 
 
 def test_a_flag_is_cleared_without_a_look_at_it() -> None:
@@ -121,9 +168,8 @@ def test_a_generation_prompt_looks_once_at_what_decides_between_two_texts() -> N
         ).pieces
         if piece.span.start > parsed.span(loop).end
     ]
-    assert capture(opener_of(parsed, loop, pieces), "opener") == (
-        "{%- set opener %}{% if ns.tool %}{{ '</results>' }}{% else %}{{ '<think>' }}{% endif %}"
-        "{% endset %}"
+    assert opener_of(parsed, loop, pieces).assigned("opener") == (
+        "{%- set opener = '</results>' if ns.tool else '<think>' %}"
     )
 
 

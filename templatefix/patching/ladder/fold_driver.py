@@ -234,10 +234,10 @@ DRIVER = """
     {%- set fold_question = {'role': 'user', 'content':
         [{'type': 'text', 'text': 'Go on.'}] if fold_in_parts else 'Go on.'} %}
 @ASKED@    {%- set fold_at.state = (0, tools, @OPENING@, none, none, [], [], (), none, ()) %}
-    {%- for fold_turn in range(fold_roles.count('assistant')) %}
+    {%- for fold_index in range(fold_roles | length)
+            if fold_roles[fold_index] == 'assistant' %}
         {%- set fold_since, fold_tools, fold_opening, fold_past, fold_printed, fold_told,
             fold_before, fold_like, fold_cue, fold_kept = fold_at.state %}
-        {%- set fold_index = fold_roles.index('assistant', fold_since) %}
         {%- set fold_last = fold_index == messages | length %}
         {%- set fold_new = messages[fold_since:fold_index] %}
         {%- set fold_seen = fold_opening + [fold_past] + fold_new if fold_past else fold_new %}
@@ -254,15 +254,16 @@ DRIVER = """
                     or 'thinking' in fold_message %}
                 {%- set fold_thought = fold_message['reasoning_content']
                     or fold_message['reasoning'] or fold_message['thinking'] or '' %}
-                {%- set fold_bare = dict(fold_message.items()
+                {%- set fold_bare = dict(fold_message | items
                     | rejectattr('0', 'in', ['reasoning_content', 'reasoning', 'thinking'])) %}
             {%- endif %}
             {%- set fold_words = fold_message['content'] or '' %}
             {%- set fold_parts = (fold_words is not string) if fold_words else fold_in_parts %}
             {%- if fold_words is not string %}
-                {%- set fold_words = fold_words | map(attribute='text') | join %}
+                {%- set fold_words = fold_words | join(attribute='text') %}
             {%- endif %}
-            {%- set fold_calls = fold_message['tool_calls'] or [] %}
+            {%- set fold_calls = fold_message['tool_calls'] or []
+                if 'tool_calls' in fold_message else [] %}
             {%- set fold_marked = fold_bare %}
             {%- if fold_words and fold_calls and not fold_words | trim %}
                 {%- set fold_words = '' %}
@@ -299,7 +300,8 @@ DRIVER = """
                     {%- if fold_printed is none %}
                         {%- set fold_printed = fold_original(
                             fold_opening + [fold_past], false, fold_tools@MODE@) %}
-                        {%- if not fold_past['tool_calls']@UNSWITCHED@ %}
+                        {%- if not ('tool_calls' in fold_past
+                                and fold_past['tool_calls'])@UNSWITCHED@ %}
                             {%- set fold_kept = (fold_past, fold_printed) %}
                         {%- endif %}
                     {%- endif %}
@@ -319,7 +321,7 @@ DRIVER = """
                     is printed alike: the original need not be asked again. #}
                 {%- set fold_newest = fold_new[-1]['content'] or '' %}
                 {%- if fold_newest is not string %}
-                    {%- set fold_newest = fold_newest | map(attribute='text') | join %}
+                    {%- set fold_newest = fold_newest | join(attribute='text') %}
                 {%- endif %}
                 {%- set fold_shown = [fold_marked, fold_roles[fold_since:fold_index],
                     fold_prompt.rpartition(fold_newest | trim or fold_content)[2],
@@ -334,7 +336,7 @@ DRIVER = """
                     {%- endif %}
                 {%- endif %}
 @EARLY@@INLINED@@TRIMMING@@LASTS@                {%- if fold_thought %}
-                    {%- set fold_said = fold_said.replace(fold_reasoning, fold_thought, 1)
+                    {%- set fold_said = fold_said | replace(fold_reasoning, fold_thought, 1)
                         if fold_thought == fold_thought | trim
                         else fold_filled(fold_said, fold_reasoning, fold_thought, @LED@, true) %}
                 {%- endif %}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from jinja2 import nodes
 
@@ -18,20 +19,28 @@ def head_end(template: Template, given: frozenset[str]) -> int:
     Before it stand constants and macros: they read nothing of what is ``given`` to the macro, and
     nothing that is set twice. 0 where the template begins with something else.
     """
-    head = _Head(template, given)
-    taken = 0
-    for statement in template.ast.body:
-        if head.takes(statement):
-            taken += 1
-        elif not (isinstance(statement, nodes.Output) and _is_silent(statement)):
-            return _start(template, statement) if taken else 0
-    return 0
+    body = [
+        statement
+        for statement in template.ast.body
+        if not (isinstance(statement, nodes.Output) and _is_silent(statement))
+    ]
+    taken = len(body)
+    while taken:
+        # A macro may call one that is defined after it, if that stands before the rest as well.
+        macros = {each.name for each in body[:taken] if isinstance(each, nodes.Macro)}
+        head = _Head(template, given, macros)
+        reached = next((i for i in range(taken) if not head.takes(body[i])), taken)
+        if reached == taken:
+            break
+        taken = reached
+    return _start(template, body[taken]) if 0 < taken < len(body) else 0
 
 
 class _Head:
-    def __init__(self, template: Template, given: frozenset[str]) -> None:
+    def __init__(self, template: Template, given: frozenset[str], macros: set[str]) -> None:
         self.template = template
         self.given = given
+        self.macros = macros
         self.known: set[str] = set()
         self.set = Counter(_set_in(template, template.ast))
 
@@ -64,15 +73,76 @@ class _Head:
         )
 
     def _reads_nothing_given(self, macro: nodes.Macro) -> bool:
-        own = Counter(_set_in(self.template, macro))
-        parameters = {parameter.name for parameter in macro.args}
-        read = {n.name for n in self.template.below(macro, nodes.Name) if n.ctx == "load"}
+        try:
+            read = _free([macro], set())
+        except _Unknown:
+            return False
         return all(
             name in self.known
-            or name == macro.name
-            or (name not in self.given and self.set[name] == own[name])
-            for name in read - parameters
+            or (name in self.macros and self.set[name] == 1)
+            or (name not in self.given and self.set[name] == 0)
+            for name in read
         )
+
+
+class _Unknown(Exception):
+    """A statement of which it is not known what it reads."""
+
+
+def _free(body: Iterable[nodes.Node], bound: set[str]) -> set[str]:
+    """The names that statements read before they set them; those they set join ``bound``."""
+    read: set[str] = set()
+    for statement in body:
+        read |= _read_by(statement, bound)
+    return read
+
+
+def _read_by(statement: nodes.Node, bound: set[str]) -> set[str]:
+    if isinstance(statement, nodes.Assign):
+        read = _names([statement.node], bound)
+        return read | _bind(statement.target, bound)
+    if isinstance(statement, nodes.AssignBlock):
+        read = _free(statement.body, set(bound)) | _names([statement.filter], bound)
+        return read | _bind(statement.target, bound)
+    if isinstance(statement, nodes.If):
+        branches = [statement, *statement.elif_]
+        inner = [set(bound) for _ in (*branches, None)]
+        read = _names([branch.test for branch in branches], bound)
+        for choice, names in zip(branches, inner, strict=False):
+            read |= _free(choice.body, names)
+        read |= _free(statement.else_, inner[-1])
+        bound |= set.intersection(*inner)
+        return read
+    if isinstance(statement, nodes.For):
+        read, inside = _names([statement.iter], bound), {*bound, "loop"}
+        read |= _bind(statement.target, inside) | _names([statement.test], inside)
+        return read | _free(statement.body, inside) | _free(statement.else_, set(bound))
+    if isinstance(statement, (nodes.Macro, nodes.CallBlock)):
+        read = _names(statement.defaults, bound)
+        if isinstance(statement, nodes.Macro):
+            bound.add(statement.name)
+        else:
+            read |= _names([statement.call], bound)
+        given = {argument.name for argument in statement.args}
+        return read | _free(statement.body, bound | given | {"caller", "varargs", "kwargs"})
+    if isinstance(statement, (nodes.Output, nodes.ExprStmt)):
+        return _names([statement], bound)
+    raise _Unknown(type(statement).__name__)
+
+
+def _bind(target: nodes.Node, bound: set[str]) -> set[str]:
+    """Binds the names of a target; what it reads itself is a namespace."""
+    targets = target.items if isinstance(target, nodes.Tuple) else [target]
+    read = {each.name for each in targets if isinstance(each, nodes.NSRef)} - bound
+    bound |= {each.name for each in targets if isinstance(each, nodes.Name)}
+    return read
+
+
+def _names(roots: Iterable[nodes.Node | None], bound: set[str]) -> set[str]:
+    """The names that expressions read and that are not bound."""
+    given = [root for root in roots if root is not None]
+    every = [name for root in given for name in (root, *root.find_all(nodes.Name))]
+    return {name.name for name in every if isinstance(name, nodes.Name)} - bound
 
 
 def _set_in(template: Template, root: nodes.Node) -> list[str]:

@@ -134,7 +134,7 @@ def _filled(text: str, shape: Shape) -> str:
     else:
         generated = f"true if fold_thought{' or ' + inline if inline else ''} else {shape.silent}"
     opening = "messages[:fold_first] + [fold_question]" if shape.system else "[fold_question]"
-    filled = "fold_said.replace(fold_content, fold_words, 1)"
+    filled = "fold_said | replace(fold_content, fold_words, 1)"
     if shape.parsed:
         filled += (
             "\n                    if fold_words == fold_words | trim else fold_filled("
@@ -271,7 +271,7 @@ def _rules(rules: list[Rule]) -> list[str]:
         if rule.kind == "calls":
             value += f" + fold_spelled(fold_calls, {', '.join(map(literal, rule.spelling))})"
         elif rule.kind in ("swap", "front"):
-            moved = ".replace(fold_content, '', 1)" if rule.kind == "front" else ""
+            moved = " | replace(fold_content, '', 1)" if rule.kind == "front" else ""
             rest = f"[{len(rule.before)}:]" if rule.before else ""
             value += f" + fold_said{rest}{moved}"
         lines += [

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
+from jinja2 import nodes
+
 from templatefix.patching.ladder.rebuild_keep import Lines
-from templatefix.patching.ladder.rebuild_opener import Opener
+from templatefix.patching.ladder.rebuild_place import conjuncts
 from templatefix.patching.ladder.rebuild_tree import Choice, Tree
-from templatefix.patching.proposals.text import begins, ends
-
-
-def capture(opener: Opener, name: str) -> str:
-    """The generation prompt's own source, with its text in a variable."""
-    left, right = "-" if opener.left else "", "-" if opener.right else ""
-    if opener.tests:
-        test = " and ".join(opener.tests)
-        body = f"{{%- if {test} {left}%}}{opener.source}{{%{right} endif %}}"
-        return f"{{%- set {name} %}}{body}{{% endset %}}"
-    return f"{{%- set {name} {left}%}}{opener.source}{{%{right} endset %}}"
+from templatefix.patching.proposals.text import begins, ends, negated
+from templatefix.syntax import parse
 
 
 def cut_off(name: str, before: str, after: str) -> list[str]:
@@ -40,20 +34,74 @@ def statements(tree: Tree, leaf: Callable[[str], Lines]) -> Lines:
     then, other = statements(tree.then, leaf), statements(tree.other, leaf)
     if then == other:
         return then
-    if not then:
-        return [(0, f"{{%- if not {tree.test} %}}"), *deeper(other), (0, "{%- endif %}")]
-    lines = [(0, f"{{%- if {tree.test} %}}"), *deeper(then)]
-    if isinstance(tree.other, Choice) and other and other[0][1].startswith("{%- if "):
+    if then and isinstance(tree.other, Choice) and other and other[0][1].startswith("{%- if "):
         first, *rest = other
         if (
             rest
             and rest[-1] == (0, "{%- endif %}")
             and not any(depth == 0 and text == "{%- endif %}" for depth, text in rest[:-1])
         ):
-            return [*lines, (0, first[1].replace("{%- if ", "{%- elif ", 1)), *rest]
-    if other:
-        lines += [(0, "{%- else %}"), *deeper(other)]
-    return [*lines, (0, "{%- endif %}")]
+            chained = first[1].replace("{%- if ", "{%- elif ", 1)
+            return [(0, f"{{%- if {tree.test} %}}"), *deeper(then), (0, chained), *rest]
+    return either(tree.test, then, other)
+
+
+def either(test: str, then: Lines, other: Lines) -> Lines:
+    """The one where the test holds and the other where it does not; the one without a test."""
+    if not test:
+        return then
+    if not then and not other:
+        return []
+    if not then:
+        test, then, other = f"not {test}", other, []
+    rest = [(0, "{%- else %}"), *deeper(other)] if other else []
+    return [(0, f"{{%- if {test} %}}"), *deeper(then), *rest, (0, "{%- endif %}")]
+
+
+def by_calls(lines: Lines, variable: str) -> tuple[Lines, Lines] | None:
+    """What lines do for answers with calls, and what for others, where they ask for nothing else.
+
+    The lines are one ``if`` statement, or a loop over calls alone. None where they are not.
+    """
+    if len(lines) <= 1:
+        return lines, []
+    tags = [i for i, (depth, _) in enumerate(lines) if depth == lines[0][0]]
+    asked = re.fullmatch(r"\{%-? *if (.*?) *-?%\}", lines[0][1], re.DOTALL)
+    if asked is None or [lines[i][1] for i in tags].index("{%- endif %}") != len(tags) - 1:
+        return None
+    (choice,) = parse(f"{{% if {asked[1]} %}}{{% endif %}}").ast.find_all(nodes.If)
+    if not all(_asks_for_calls(part, variable) for part in conjuncts(choice.test)):
+        return None
+    called, rest = lines[1 : tags[1]], lines[tags[1] : -1]
+    if rest and rest[0][1] == "{%- else %}":
+        return _shallower(called), _shallower(rest[1:])
+    if rest:
+        (depth, tag), *others = rest
+        tag = tag.replace("elif", "if", 1)
+        if others[:1] == [(depth, "{%- else %}")]:
+            others = others[1:]
+            test = tag.removeprefix("{%- if ").removesuffix(" %}")
+            tag = f"{{%- if {negated(test)} %}}"
+        rest = [(depth, tag), *others, lines[-1]]
+    return _shallower(called), rest
+
+
+def _asks_for_calls(test: nodes.Node, variable: str) -> bool:
+    if isinstance(test, nodes.Not):
+        asked = test.node
+        return (
+            isinstance(asked, nodes.Test)
+            and asked.name == "none"
+            and _asks_for_calls(asked.node, variable)
+        )
+    read = {
+        name.name for name in [test, *test.find_all(nodes.Name)] if isinstance(name, nodes.Name)
+    }
+    return read == {variable} and "tool_calls" in str(test)
+
+
+def _shallower(lines: Lines) -> Lines:
+    return [(depth - 1, text) for depth, text in lines]
 
 
 def deeper(lines: Iterable[tuple[int, str]]) -> Lines:

@@ -9,8 +9,9 @@ from jinja2 import nodes
 
 from templatefix.patching.ladder.rebuild_place import Unbuildable, conjuncts
 from templatefix.patching.proposals.scene import node_at
+from templatefix.patching.proposals.text import joined, literal, operand
 from templatefix.render.trace import Piece
-from templatefix.syntax import Span, Template
+from templatefix.syntax import Span, Template, parse
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,63 @@ class Opener:
     tests: tuple[str, ...]
     left: bool
     right: bool
+
+    def assigned(self, name: str) -> str:
+        """The statement that sets a variable to the generation prompt.
+
+        A value where nothing but literals and conditions make it, else a block that is captured.
+        """
+        block = self._captured(name)
+        parsed = parse(block)
+        (captured,) = parsed.below(parsed.ast, nodes.AssignBlock)[:1]
+        value = _value(parsed, captured.body)
+        return block if value is None else f"{{%- set {name} = {value} %}}"
+
+    def _captured(self, name: str) -> str:
+        left, right = "-" if self.left else "", "-" if self.right else ""
+        if self.tests:
+            test = " and ".join(self.tests)
+            body = f"{{%- if {test} {left}%}}{self.source}{{%{right} endif %}}"
+            return f"{{%- set {name} %}}{body}{{% endset %}}"
+        return f"{{%- set {name} {left}%}}{self.source}{{%{right} endset %}}"
+
+
+def _value(template: Template, body: Sequence[nodes.Node]) -> str | None:
+    """An expression for what statements print; None where more than literals and conditions do."""
+    parts: list[str] = []
+    for statement in body:
+        if isinstance(statement, nodes.Output):
+            for node in statement.nodes:
+                if isinstance(node, nodes.TemplateData):
+                    parts.append(literal(node.data))
+                elif isinstance(node, nodes.Const) and isinstance(node.value, str):
+                    parts.append(template.source(node))
+                else:
+                    return None
+        elif isinstance(statement, nodes.If):
+            choice = _choice(template, [statement, *statement.elif_], statement.else_)
+            if choice is None:
+                return None
+            parts.append(choice if len(body) == 1 else f"({choice})")
+        else:
+            return None
+    return joined(parts)
+
+
+def _choice(
+    template: Template, branches: Sequence[nodes.If], last: Sequence[nodes.Node]
+) -> str | None:
+    values = [_value(template, branch.body) for branch in branches]
+    other = _value(template, last)
+    if other is None:
+        return None
+    for branch, value in zip(reversed(branches), reversed(values), strict=True):
+        if value is None:
+            return None
+        if any(isinstance(statement, nodes.If) for statement in branch.body):
+            value = operand(value)
+        other = f"{value} if {template.source(branch.test)} else {other}"
+    return other
 
 
 def opener_of(template: Template, loop: nodes.For, pieces: Sequence[Piece]) -> Opener:

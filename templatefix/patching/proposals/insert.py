@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jinja2 import nodes
 
@@ -12,6 +12,7 @@ from templatefix.patching.proposals.text import (
     begins,
     joined,
     literal,
+    negated,
     operand,
     reasoning_between,
 )
@@ -39,19 +40,17 @@ def _instead(scene: Scene) -> Iterator[tuple[Edit, ...]]:
     begin, end = written.reasoning[0] + scene.base, written.reasoning[1] + scene.base
     if variable is None or begin < here.start:
         return
-    field = scene.field(variable, "reasoning_content")
-    content = scene.field(variable, "content")
     for anchor in _anchors(scene):
         if anchor < end:
             continue
         before, after = scene.stream[here.start : begin], scene.stream[end:anchor]
         generated = min(len(before), written.reasoning[0])
-        for expression, _ in _with_reasoning(before, after, field, content, generated):
+        for expression, guard in _with_reasoning(scene, variable, before, after, generated):
             if isinstance(node, nodes.Const) and isinstance(node.value, str):
-                text = f"({expression} if {field} else {literal(node.value)})"
+                text = f"({expression} if {guard} else {literal(node.value)})"
                 yield (Edit(here.span.start, here.span.end, text),)
             elif isinstance(node, nodes.TemplateData):
-                yield from _data_instead(scene, here, f"({expression} if {field} else ")
+                yield from _data_instead(scene, here, f"({expression} if {guard} else ")
 
 
 def _data_instead(scene: Scene, here: Piece, opening: str) -> Iterator[tuple[Edit, ...]]:
@@ -64,7 +63,7 @@ def _data_instead(scene: Scene, here: Piece, opening: str) -> Iterator[tuple[Edi
     yield (Edit(offset, offset + len(printed), text),)
 
 
-def _missing(scene: Scene) -> Iterator[tuple[str, list[str | None]]]:
+def _missing(scene: Scene) -> Iterator[tuple[str, Sequence[str | None]]]:
     """Expressions for the text that the stream has and the prompt lacks, with guards to try."""
     written, at, base = scene.written, scene.at, scene.base
     if written is None or scene.here_piece is None:
@@ -78,35 +77,37 @@ def _missing(scene: Scene) -> Iterator[tuple[str, list[str | None]]]:
         if reasoning is not None and at <= base + reasoning[0] and base + reasoning[1] <= anchor:
             if variable is None:
                 continue
-            field = scene.field(variable, "reasoning_content")
             before = scene.stream[at : base + reasoning[0]]
             after = scene.stream[base + reasoning[1] : anchor]
             generated = min(len(before), reasoning[0])
-            content = scene.field(variable, "content")
-            yield from _with_reasoning(before, after, field, content, generated)
+            for expression, given in _with_reasoning(scene, variable, before, after, generated):
+                yield expression, [given]
         elif reasoning is None or at >= base + reasoning[1]:
             text = scene.stream[at:anchor]
             assistant = f"{scene.field(variable, 'role')} == 'assistant'" if variable else None
-            guards = [guard, None, assistant]
+            guards: list[str | None] = [guard, None, assistant]
             if guard and variable and reads_attribute(scene.template, "reasoning_content"):
                 # An answer with reasoning was written in another mode, and is printed with it.
-                silent = f"not {scene.field(variable, 'reasoning_content')}"
+                silent = negated(scene.given(variable, "reasoning_content"))
                 guards.insert(0, f"{operand(guard)} and {silent}")
             yield literal(text), guards
 
 
 def _with_reasoning(
-    before: str, after: str, field: str, content: str, generated: int
-) -> Iterator[tuple[str, list[str | None]]]:
+    scene: Scene, variable: str, before: str, after: str, generated: int
+) -> Iterator[tuple[str, str]]:
+    """Expressions for reasoning between two texts, with the condition that there is any."""
+    # Several looks: brackets are quicker than dots, whatever the template has.
+    field, content = f"{variable}['reasoning_content']", f"{variable}['content']"
+    given = scene.guarded(variable, "reasoning_content", field)
     gap = after[len(after.rstrip("\n")) :]
     core = after[: len(after) - len(gap)]
-    guards: list[str | None] = [field]
-    yield joined(reasoning_between(before, after, field, generated)), guards
+    yield joined(reasoning_between(before, after, field, generated)), given
     if gap:
         # A parser may leave the newlines after the closing tag in the content.
         brought = begins(f"({content} or '')", gap)
         own = f"('' if {brought} else {literal(gap)})"
-        yield joined([*reasoning_between(before, core, field, generated), own]), guards
+        yield joined([*reasoning_between(before, core, field, generated), own]), given
 
 
 def _anchors(scene: Scene) -> list[int]:

@@ -9,7 +9,7 @@ from jinja2 import nodes
 
 from templatefix.patching.edits import Edit
 from templatefix.patching.proposals.scene import Flip, Scene, flips, within
-from templatefix.patching.proposals.text import operand
+from templatefix.patching.proposals.text import negated, operand
 from templatefix.syntax import Span, Template
 from templatefix.syntax.conversation import find_conversation
 
@@ -38,7 +38,7 @@ def _soft(scene: Scene, flip: Flip) -> Iterator[Edit]:
     atom = scene.template.text[slice(*flip.span)]
     for reason in _reasons(scene, flip.span):
         # What tells it is quick to look up, unlike a loop's position or a namespace.
-        text = f"{reason} or {atom}" if flip.then else f"not {reason} and {atom}"
+        text = f"{reason} or {atom}" if flip.then else f"{negated(reason)} and {atom}"
         alone = _stands_alone(scene, flip)
         yield Edit(flip.span.start, flip.span.end, text if alone else f"({text})")
 
@@ -98,7 +98,7 @@ def _before_answers(scene: Scene, node: nodes.Node, span: Span) -> Iterator[tupl
     tag = re.match(r"\{%-?", template.text[start:])
     opening = (
         f"{tag[0] if tag else '{%'} set {name} = "
-        f"{template.source(listed)} | select('in', {first_prompt}) | list | last %}}"
+        f"{first_prompt} | select('in', {template.source(listed)}) | list | last %}}"
     )
     line = template.text[template.text.rfind("\n", 0, start) + 1 : start]
     if not line.strip():
@@ -124,7 +124,8 @@ def _reasons(scene: Scene, span: Span) -> Iterator[str]:
     variable = scene.variable(span) or _variable_nearby(scene)
     reasoned = bool(scene.answered.answer and scene.answered.answer.reasoning)
     if variable is not None and reasoned:
-        yield scene.field(variable, "reasoning_content")
+        yield from scene.held(variable, "reasoning_content", span)
+        yield scene.given(variable, "reasoning_content", span)
     if not reasoned and scene.generation_guard is not None:
         yield operand(scene.generation_guard)
     if variable is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,8 +51,47 @@ class Scene:
         return parsed(self.trial.text)
 
     def field(self, variable: str, name: str) -> str:
-        """A field of the message that a variable holds, as the candidate's source spells it."""
-        return spelled(self.template, variable, name)
+        """A field of the message that a variable holds, as the original spells it."""
+        return spelled(self.bench.subject.parsed, variable, name)
+
+    def given(self, variable: str, name: str, *spans: Span) -> str:
+        """The condition that a message has a field, at source that prints or decides.
+
+        Without ``spans``: at the divergence.
+        """
+        return self.guarded(variable, name, self.field(variable, name), *spans)
+
+    def guarded(self, variable: str, name: str, field: str, *spans: Span) -> str:
+        """The same, for a field that is spelled in a way of its own.
+
+        Where other messages come by, it is asked first whether there is such a field: a look at
+        one that is missing takes Jinja ten times as long.
+        """
+        pieces = (self.before_piece, self.here_piece)
+        where = spans or tuple(piece.span for piece in pieces if piece is not None)
+        return f"'{name}' in {variable} and {field}" if self._is_shared(where) else field
+
+    def held(self, variable: str, name: str, span: Span) -> list[str]:
+        """The variables that the template has set to a field before a span: quicker to look at."""
+        field = re.compile(rf"{variable}(\.{name}|\[(['\"]){name}\2\])")
+        found = {
+            node.target.name: None
+            for node, _, _ in self.template.placed(nodes.Assign)
+            if isinstance(node, nodes.Assign)
+            and isinstance(node.target, nodes.Name)
+            and field.fullmatch(self.template.source(node.node))
+            and self.template.span(node).end <= span.start
+        }
+        return list(found)
+
+    def _is_shared(self, spans: tuple[Span, ...]) -> bool:
+        """Whether source is run for messages other than answers, too."""
+        if self.now is None:
+            return False
+        run: list[Piece | Branch] = [*self.now.pieces, *self.now.branches]
+        told = {each.message for each in run if each.span in spans and each.message is not None}
+        messages = self.failure.comparison.after.messages
+        return any(messages[index]["role"] != "assistant" for index in told)
 
     @cached_property
     def witness(self) -> Witness:

@@ -35,6 +35,15 @@ def ends(source: str, text: str) -> str:
     return f"{source}[-{len(text)}:] == {literal(text)}"
 
 
+def negated(condition: str) -> str:
+    """The condition that another one does not hold.
+
+    >>> negated("message.reasoning_content"), negated("a and b")
+    ('not message.reasoning_content', 'not (a and b)')
+    """
+    return f"not {condition}" if " " not in condition else f"not {operand(condition)}"
+
+
 def joined(parts: list[str]) -> str:
     """A chain of operands, empty literals left out; ``''`` for none."""
     kept = [part for part in parts if part not in ("''", "")]

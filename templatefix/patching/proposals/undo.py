@@ -73,7 +73,7 @@ def _guards(scene: Scene, variable: str | None, extra: str) -> Iterator[str]:
         return
     if extra.strip("\n") == "":
         yield begins(f"({scene.field(variable, 'content')} or '')", extra[0])
-    yield scene.field(variable, "reasoning_content")
+    yield scene.given(variable, "reasoning_content")
     yield from reversed([*_where(scene, variable)])
 
 
@@ -191,11 +191,15 @@ def _with_own_newlines(scene: Scene, node: nodes.Node, kept: str, variable: str)
     span = scene.template.span(before)
     own = begins(_chained(kept), "\n")
     literals = [literal(before.value[: -len(gap)])] if before.value != gap else []
-    reasoning = scene.field(variable, "reasoning_content")
-    layout = f"('' if {reasoning} and {own} else {literal(gap)})"
-    yield Edit(
-        span.start, span.end, f" {operator_at(scene.template, before)} ".join([*literals, layout])
-    )
+    operator = f" {operator_at(scene.template, before)} "
+    for test in _both(own, scene.given(variable, "reasoning_content")):
+        layout = f"('' if {test} else {literal(gap)})"
+        yield Edit(span.start, span.end, operator.join([*literals, layout]))
+
+
+def _both(text: str, field: str) -> tuple[str, str]:
+    """The condition on a text and one on a field: the quicker first, then what may be missing."""
+    return f"{text} and {field}", f"{field} and {text}"
 
 
 def _chained(source: str) -> str:
@@ -222,8 +226,8 @@ def _exactly(scene: Scene, source: str, variable: str) -> Iterator[str]:
         gap = gap or printed[len(printed.rstrip("\n")) :]
         if gap:
             brought = begins(chained, gap)
-            reasoning = scene.field(variable, "reasoning_content")
-            for test in (f"{reasoning} and {brought}", brought):
+            reasoning = scene.given(variable, "reasoning_content")
+            for test in (*_both(brought, reasoning), brought):
                 yield f"({chained}[{len(gap)}:] if {test} else {source})"
 
 
