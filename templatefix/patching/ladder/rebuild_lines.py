@@ -58,13 +58,15 @@ def either(test: str, then: Lines, other: Lines) -> Lines:
     return [(0, f"{{%- if {test} %}}"), *deeper(then), *rest, (0, "{%- endif %}")]
 
 
-def by_calls(lines: Lines, variable: str) -> tuple[Lines, Lines] | None:
-    """What lines do for answers with calls, and what for others, where they ask for nothing else.
+def by_calls(lines: Lines, variable: str) -> tuple[Lines, Lines, Lines] | None:
+    """What lines do for all answers, for those with calls and for others, if that is all they ask.
 
-    The lines are one ``if`` statement, or a loop over calls alone. None where they are not.
+    Variables are set, then comes one ``if`` statement, or a loop over calls. None elsewhere.
     """
+    first = next((i for i, (_, text) in enumerate(lines) if not text.startswith("{%- set ")), 0)
+    always, lines = lines[:first], lines[first:]
     if len(lines) <= 1:
-        return lines, []
+        return always, lines, []
     tags = [i for i, (depth, _) in enumerate(lines) if depth == lines[0][0]]
     asked = re.fullmatch(r"\{%-? *if (.*?) *-?%\}", lines[0][1], re.DOTALL)
     if asked is None or [lines[i][1] for i in tags].index("{%- endif %}") != len(tags) - 1:
@@ -74,7 +76,7 @@ def by_calls(lines: Lines, variable: str) -> tuple[Lines, Lines] | None:
         return None
     called, rest = lines[1 : tags[1]], lines[tags[1] : -1]
     if rest and rest[0][1] == "{%- else %}":
-        return _shallower(called), _shallower(rest[1:])
+        return always, _shallower(called), _shallower(rest[1:])
     if rest:
         (depth, tag), *others = rest
         tag = tag.replace("elif", "if", 1)
@@ -83,7 +85,7 @@ def by_calls(lines: Lines, variable: str) -> tuple[Lines, Lines] | None:
             test = tag.removeprefix("{%- if ").removesuffix(" %}")
             tag = f"{{%- if {negated(test)} %}}"
         rest = [(depth, tag), *others, lines[-1]]
-    return _shallower(called), rest
+    return always, _shallower(called), rest
 
 
 def _asks_for_calls(test: nodes.Node, variable: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,13 +19,15 @@ from templatefix.syntax import Span, Template, parse
 class Opener:
     """The generation prompt's source: statements between two tags, and when they are reached.
 
-    ``left`` and ``right`` tell whether the tags around it take whitespace away.
+    ``left`` and ``right`` tell whether the tags around it take whitespace away. ``texts`` are the
+    variables that never hold anything but a string.
     """
 
     source: str
     tests: tuple[str, ...]
     left: bool
     right: bool
+    texts: frozenset[str]
 
     def assigned(self, name: str) -> str:
         """The statement that sets a variable to the generation prompt.
@@ -34,7 +37,7 @@ class Opener:
         block = self._captured(name)
         parsed = parse(block)
         (captured,) = parsed.below(parsed.ast, nodes.AssignBlock)[:1]
-        value = _value(parsed, captured.body)
+        value = _value(parsed, captured.body, self.texts)
         return block if value is None else f"{{%- set {name} = {value} %}}"
 
     def _captured(self, name: str) -> str:
@@ -46,20 +49,20 @@ class Opener:
         return f"{{%- set {name} {left}%}}{self.source}{{%{right} endset %}}"
 
 
-def _value(template: Template, body: Sequence[nodes.Node]) -> str | None:
-    """An expression for what statements print; None where more than literals and conditions do."""
+def _value(template: Template, body: Sequence[nodes.Node], texts: frozenset[str]) -> str | None:
+    """An expression for what statements print; None where more than strings and conditions do."""
     parts: list[str] = []
     for statement in body:
         if isinstance(statement, nodes.Output):
             for node in statement.nodes:
                 if isinstance(node, nodes.TemplateData):
                     parts.append(literal(node.data))
-                elif isinstance(node, nodes.Const) and isinstance(node.value, str):
+                elif _is_text(node, texts):
                     parts.append(template.source(node))
                 else:
                     return None
         elif isinstance(statement, nodes.If):
-            choice = _choice(template, [statement, *statement.elif_], statement.else_)
+            choice = _choice(template, [statement, *statement.elif_], statement.else_, texts)
             if choice is None:
                 return None
             parts.append(choice if len(body) == 1 else f"({choice})")
@@ -68,11 +71,36 @@ def _value(template: Template, body: Sequence[nodes.Node]) -> str | None:
     return joined(parts)
 
 
+def _is_text(node: nodes.Node, texts: frozenset[str]) -> bool:
+    if isinstance(node, nodes.Add):
+        return _is_text(node.left, texts) and _is_text(node.right, texts)
+    if isinstance(node, nodes.Name):
+        return node.name in texts
+    return isinstance(node, nodes.Const) and isinstance(node.value, str)
+
+
+def _texts(template: Template) -> frozenset[str]:
+    """Variables to which the template gives strings, and nothing else ever."""
+    names = template.below(template.ast, nodes.Name)
+    given = Counter(name.name for name in names if name.ctx != "load")
+    strings = Counter(
+        assign.target.name
+        for assign in template.below(template.ast, nodes.Assign)
+        if isinstance(assign.target, nodes.Name)
+        and isinstance(assign.node, nodes.Const)
+        and isinstance(assign.node.value, str)
+    )
+    return frozenset(name for name, count in strings.items() if given[name] == count)
+
+
 def _choice(
-    template: Template, branches: Sequence[nodes.If], last: Sequence[nodes.Node]
+    template: Template,
+    branches: Sequence[nodes.If],
+    last: Sequence[nodes.Node],
+    texts: frozenset[str],
 ) -> str | None:
-    values = [_value(template, branch.body) for branch in branches]
-    other = _value(template, last)
+    values = [_value(template, branch.body, texts) for branch in branches]
+    other = _value(template, last, texts)
     if other is None:
         return None
     for branch, value in zip(reversed(branches), reversed(values), strict=True):
@@ -105,6 +133,7 @@ def opener_of(template: Template, loop: nodes.For, pieces: Sequence[Piece]) -> O
         tests,
         text[: span.start].endswith("-%}"),
         text[span.end :].startswith("{%-"),
+        _texts(template),
     )
 
 
@@ -151,7 +180,7 @@ def _several(template: Template, parts: Sequence[nodes.Node]) -> Opener:
             choice = part, template.source(part.test)
         texts.append(text)
         before = choice
-    return Opener("".join(texts), (), False, False)
+    return Opener("".join(texts), (), False, False, _texts(template))
 
 
 def _only_prints(choice: nodes.If) -> bool:

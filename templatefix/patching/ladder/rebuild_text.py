@@ -176,8 +176,11 @@ class _Writer:
             value = self._given("tool_calls", "[]")
             return test, [(0, f"{{%- set {name} = {value} %}}"), *fields], branch
 
+        given = f"'tool_calls' in {self.region.variable} and {field}"
+
         def put(text: str) -> str:
-            return words.sub(field, text.replace(f" in {name} %", f" in {field} or [] %"))
+            text = text.replace(f" in {name} %", f" in {field} or [] %")
+            return words.sub(f"({given})", text.replace(f"if {name} %", f"if {given} %"))
 
         fields, branch = ([(d, put(text)) for d, text in lines] for lines in (fields, branch))
         return put(test), fields, branch
@@ -239,8 +242,8 @@ class _Writer:
             return [*lines, *either(test, [*before, *self._spelled_calls(end), *after], other)]
         sides = by_calls(lines, self.region.variable)
         if sides is not None:
-            loop, rest = sides
-            return either(test, [*before, *loop, *after], [*rest, *other])
+            always, loop, rest = sides
+            return [*always, *either(test, [*before, *loop, *after], [*rest, *other])]
         return [*either(test, before, []), *lines, *either(test, after, other)]
 
     def _spelled_calls(self, end: str) -> Lines:
