@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import cached_property
 from types import BuiltinMethodType, MethodType, TracebackType
 from typing import Any
 
@@ -104,6 +105,14 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
 
+class _Template(jinja2.Template):
+    """A template that reads the lines of its code once, and not for every exception."""
+
+    @cached_property
+    def debug_info(self) -> list[tuple[int, int]]:
+        return super().debug_info
+
+
 class _PlainDict:
     """``dict(...)`` and ``dict.fromkeys(...)`` without the class behind them."""
 
@@ -162,6 +171,7 @@ def make_environment(
     environment = sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
     )
+    environment.template_class = _Template
     # What measures how long servers take remembers no more than they do.
     environment.filters["tojson"] = remembering_tojson() if sandbox is _Sandbox else tojson
     environment.globals["raise_exception"] = _raise_exception

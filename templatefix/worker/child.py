@@ -16,6 +16,7 @@ from templatefix.worker import work
 from templatefix.worker.codec import plain, typed
 from templatefix.worker.frames import Closed, send
 from templatefix.worker.job import Content, Job, Outcome
+from templatefix.worker.unfinished import About
 
 if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.findings.survey import Surveyed
@@ -117,8 +118,8 @@ class _Course:
         self._guard.renew(bounded=self._bounded)
         if self._bounded:
             _last_resort(self._guard.limits)
-        about = {name: getattr(template, name) for name in ("target", "display", "name", "text")}
-        self._say({"begin": {**about, "content": plain(content)}})
+        about = About(template.target, template.display, template.name, template.text, content)
+        self._say({"begin": plain(about)})
         return True
 
     def tell(self, outcome: Outcome | Surveyed) -> None:

@@ -23,17 +23,20 @@ _Reader = Callable[[Any], Any]
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: dataclasses and mappings as objects, sequences and sets as lists."""
+    """A value as JSON has it: dataclasses, sequences and sets as lists, mappings as objects.
+
+    The values of a dataclass stand in the order of its fields: their names would be most of what
+    is sent.
+    """
     kind: Any = type(value)
     if kind in _ATOMS:
         return value
     names = _field_names(kind)
     # What needs no look is not asked about: most of a report is texts and numbers.
     if names is not None:
-        return {
-            name: each if type(each := getattr(value, name)) in _ATOMS else plain(each)
-            for name in names
-        }
+        return [
+            each if type(each := getattr(value, name)) in _ATOMS else plain(each) for name in names
+        ]
     if isinstance(value, Mapping):
         return {key: each if type(each) in _ATOMS else plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -140,19 +143,23 @@ def _mapping(kind: Any, part: Any) -> _Reader:
 
 
 def _object(kind: type) -> _Reader:
-    readers: dict[str, tuple[frozenset[type], _Reader]] = {}
+    names = [each.name for each in fields(kind)]
+    readers: list[tuple[frozenset[type], _Reader]] = []
 
     def read(value: Any) -> Any:
         if not readers:  # not before: a type may hold itself
-            for name, part in get_type_hints(kind).items():
-                readers[name] = _taken_as_they_are(part), _reader(part)
-        if not isinstance(value, dict) or not value.keys() <= readers.keys():
+            hints = get_type_hints(kind)
+            readers.extend(
+                (_taken_as_they_are(hints[name]), _reader(hints[name])) for name in names
+            )
+        if type(value) is not list or len(value) != len(readers):
             raise _no(kind, value)
-        fields = {}
-        for name, each in value.items():
-            taken, reader = readers[name]
-            fields[name] = each if type(each) in taken else reader(each)
-        return kind(**fields)
+        return kind(
+            *[
+                each if type(each) in taken else reader(each)
+                for each, (taken, reader) in zip(value, readers, strict=True)
+            ]
+        )
 
     return read
 

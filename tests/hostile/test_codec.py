@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from templatefix.findings.outcome import Report
-from templatefix.source import ChatTemplate, TokenizerRef
+from templatefix.source import ChatTemplate, SourceOptions, TokenizerRef
 from templatefix.worker.codec import plain, typed
 from templatefix.worker.frames import Closed, Reader, send
 from templatefix.worker.job import Job
@@ -28,16 +29,32 @@ def test_a_template_comes_back_as_it_was() -> None:
     assert typed(ChatTemplate, json.loads(json.dumps(plain(given)))) == given
 
 
+JOB = plain(Job("x"))
+NAMES = [each.name for each in fields(Job)]
+
+
+def changed(name: str, value: Any) -> list[Any]:
+    return [value if each == name else given for each, given in zip(NAMES, JOB, strict=True)]
+
+
+def test_a_job_comes_back_as_it_was() -> None:
+    assert typed(Job, JOB) == Job("x")
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {},
         [],
-        {"target": 1},
-        {"target": "x", "alone": 1},
-        {"target": "x", "source": {"offline": "yes"}},
-        {"target": "x", "code": "print()"},
-        {"target": "x", "options": {"kwargs": [1]}},
+        "x",
+        {"target": "x"},
+        JOB[:-1],
+        [*JOB, None],
+        changed("target", 1),
+        changed("alone", 1),
+        changed("source", {"offline": "yes"}),
+        changed("source", [["x"], *plain(SourceOptions())[1:]]),
+        changed("options", []),
     ],
 )
 def test_what_has_not_the_declared_types_is_refused(wrong: Any) -> None:
