@@ -173,7 +173,8 @@ def _anew(speaker: Speaker, place: Place, fields: _Fields) -> _Change | None:
 def _rules(cases: list[_Case]) -> Iterator[Rule]:
     """The cases as rules, each with the shortest condition that tells it from the others."""
     done: set[tuple[object, ...]] = set()
-    for case in cases:
+    # The first rule that holds counts: a prompt that ends in a tail ends in that tail's end, too.
+    for case in sorted(cases, key=lambda case: _ends_another(case.tail, cases)):
         change = case.change
         if change.none:
             continue
@@ -186,7 +187,7 @@ def _rules(cases: list[_Case]) -> Iterator[Rule]:
             if clash or adds or (position == 2 and change.kind == "calls"):
                 tests.append(test if case.fields[position] else f"not {test}")
                 left = [other for other in left if other not in clash]
-        if any(other.tail != case.tail for other in left):
+        if case.tail and any(other.tail != case.tail for other in left):
             tests.append(ends("fold_prompt", case.tail))
         rule = Rule(
             case.view,
@@ -200,3 +201,7 @@ def _rules(cases: list[_Case]) -> Iterator[Rule]:
         if key not in done:
             done.add(key)
             yield rule
+
+
+def _ends_another(tail: str, cases: Iterable[_Case]) -> bool:
+    return any(case.tail != tail and case.tail.endswith(tail) for case in cases)

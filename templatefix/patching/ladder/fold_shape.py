@@ -79,8 +79,11 @@ def _silent(found: list[Place]) -> str:
             return ends("(fold_prompt | trim)", closed)
         if all(place.prompt.rstrip().endswith(opened) != place.quiet for place in found):
             return f"not {ends('(fold_prompt | trim)', opened)}"
-    tails = {place.tail for place in found if place.quiet}
-    return " or ".join(ends("fold_prompt", tail) for tail in sorted(tails))
+    quiet, loud = ({p.tail for p in found if p.quiet is silent} for silent in (True, False))
+    if "" in quiet:  # every prompt ends in nothing: the others are told by what they end in
+        told = [f"not {ends('fold_prompt', tail)}" for tail in sorted(loud - {""})]
+        return " and ".join(told) or "true"
+    return " or ".join(ends("fold_prompt", tail) for tail in sorted(quiet))
 
 
 def _leftovers(bench: Bench, found: list[Place]) -> tuple[tuple[str, str], ...]:

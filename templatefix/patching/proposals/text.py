@@ -27,11 +27,13 @@ def begins(source: str, text: str) -> str:
 
 
 def ends(source: str, text: str) -> str:
-    """The condition that an expression ends with ``text``, which is not empty.
+    """The condition that an expression ends with ``text``.
 
-    >>> ends("content", "\\n")
-    "content[-1:] == '\\\\n'"
+    >>> ends("content", "\\n"), ends("content", "")
+    ("content[-1:] == '\\\\n'", 'true')
     """
+    if not text:
+        return "true"  # a slice from -0 on is all of it
     return f"{source}[-{len(text)}:] == {literal(text)}"
 
 
