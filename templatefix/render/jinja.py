@@ -48,6 +48,14 @@ _PLAIN = (nodes.TemplateData, nodes.Const, nodes.Name, nodes.Call)
 _TEMPLATE_FILES = frozenset({"<template>", "<unknown>"})
 
 
+class _Template(jinja2.Template):
+    """A template that reads the lines of its code once, and not for every exception."""
+
+    @cached_property
+    def debug_info(self) -> list[tuple[int, int]]:
+        return super().debug_info
+
+
 class _Sandbox(ImmutableSandboxedEnvironment):
     """The sandbox, quicker: most of a rendering's time goes into reading attributes.
 
@@ -57,6 +65,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     What is not a method needs no look at whether it is a text's ``format``. Methods of texts and
     dictionaries, and namespaces, are called without a look at what only Python code can have.
     """
+
+    template_class = _Template
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -103,14 +113,6 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 kwargs.pop("_loop_vars", None)
             return __obj(*args, **kwargs)
         return super().call(__context, __obj, *args, **kwargs)
-
-
-class _Template(jinja2.Template):
-    """A template that reads the lines of its code once, and not for every exception."""
-
-    @cached_property
-    def debug_info(self) -> list[tuple[int, int]]:
-        return super().debug_info
 
 
 class _PlainDict:
@@ -171,7 +173,6 @@ def make_environment(
     environment = sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
     )
-    environment.template_class = _Template
     # What measures how long servers take remembers no more than they do.
     environment.filters["tojson"] = remembering_tojson() if sandbox is _Sandbox else tojson
     environment.globals["raise_exception"] = _raise_exception

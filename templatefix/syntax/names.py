@@ -114,6 +114,15 @@ def _named(template: Template) -> dict[str, list[Use]]:
     return found
 
 
+def loaded_names(node: nodes.Node) -> set[str]:
+    """The names that are read by a node or below it, of any tree."""
+    return {
+        name.name
+        for name in (node, *node.find_all(nodes.Name))
+        if isinstance(name, nodes.Name) and name.ctx == "load"
+    }
+
+
 @lru_cache(maxsize=64)
 def assigned_names(template: Template, *, parameters: bool = True) -> frozenset[str]:
     """Names that the template itself gives a value somewhere, with the ``parameters`` of macros."""

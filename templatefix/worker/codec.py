@@ -143,15 +143,13 @@ def _mapping(kind: Any, part: Any) -> _Reader:
 
 
 def _object(kind: type) -> _Reader:
-    names = [each.name for each in fields(kind)]
     readers: list[tuple[frozenset[type], _Reader]] = []
 
     def read(value: Any) -> Any:
         if not readers:  # not before: a type may hold itself
             hints = get_type_hints(kind)
-            readers.extend(
-                (_taken_as_they_are(hints[name]), _reader(hints[name])) for name in names
-            )
+            parts = [hints[each.name] for each in fields(kind)]
+            readers.extend((_taken_as_they_are(part), _reader(part)) for part in parts)
         if type(value) is not list or len(value) != len(readers):
             raise _no(kind, value)
         return kind(

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from jinja2 import nodes
 
 from templatefix.syntax import Template
+from templatefix.syntax.names import loaded_names
 
 #: Filters that give another value each time.
 _CHANCE = frozenset({"random"})
@@ -90,7 +91,10 @@ class _Unknown(Exception):
 
 
 def _free(body: Iterable[nodes.Node], bound: set[str]) -> set[str]:
-    """The names that statements read before they set them; those they set join ``bound``."""
+    """The names that statements read before they set them; those they set join ``bound``.
+
+    Not ``jinja2.meta.find_undeclared_variables``, which also lists what is set on some paths only.
+    """
     read: set[str] = set()
     for statement in body:
         read |= _read_by(statement, bound)
@@ -140,9 +144,7 @@ def _bind(target: nodes.Node, bound: set[str]) -> set[str]:
 
 def _names(roots: Iterable[nodes.Node | None], bound: set[str]) -> set[str]:
     """The names that expressions read and that are not bound."""
-    given = [root for root in roots if root is not None]
-    every = [name for root in given for name in (root, *root.find_all(nodes.Name))]
-    return {name.name for name in every if isinstance(name, nodes.Name)} - bound
+    return set().union(*(loaded_names(root) for root in roots if root is not None)) - bound
 
 
 def _set_in(template: Template, root: nodes.Node) -> list[str]:

@@ -8,6 +8,7 @@ from jinja2 import nodes
 
 from templatefix.patching.ladder.rebuild_place import Region, Unbuildable, always, conjuncts
 from templatefix.syntax import Template
+from templatefix.syntax.names import loaded_names
 
 #: Lines of Jinja, each with its depth.
 Lines = list[tuple[int, str]]
@@ -124,7 +125,7 @@ class _Keeper:
         yield depth, "{%- endif %}"
 
     def _reads(self, node: nodes.Node) -> None:
-        self.read |= _loaded(node)
+        self.read |= loaded_names(node)
 
 
 def _asked(test: nodes.Node) -> list[nodes.Node]:
@@ -145,14 +146,6 @@ def _clears(choice: nodes.If) -> bool:
         and isinstance(test.node, nodes.Name)
         and (test.node.name, test.attr) == (body[0].target.name, body[0].target.attr)
     )
-
-
-def _loaded(node: nodes.Node) -> set[str]:
-    return {
-        name.name
-        for name in [node, *node.find_all(nodes.Name)]
-        if isinstance(name, nodes.Name) and name.ctx == "load"
-    }
 
 
 def _names(target: nodes.Node) -> set[str]:

@@ -12,6 +12,7 @@ from templatefix.patching.ladder.rebuild_place import conjuncts
 from templatefix.patching.ladder.rebuild_tree import Choice, Tree
 from templatefix.patching.proposals.text import begins, ends, negated
 from templatefix.syntax import parse
+from templatefix.syntax.names import loaded_names
 
 
 def cut_off(name: str, before: str, after: str) -> list[str]:
@@ -96,10 +97,7 @@ def _asks_for_calls(test: nodes.Node, variable: str) -> bool:
             and asked.name == "none"
             and _asks_for_calls(asked.node, variable)
         )
-    read = {
-        name.name for name in [test, *test.find_all(nodes.Name)] if isinstance(name, nodes.Name)
-    }
-    return read == {variable} and "tool_calls" in str(test)
+    return loaded_names(test) == {variable} and "tool_calls" in str(test)
 
 
 def _shallower(lines: Lines) -> Lines:

@@ -69,7 +69,8 @@ class Scene:
         """
         pieces = (self.before_piece, self.here_piece)
         where = spans or tuple(piece.span for piece in pieces if piece is not None)
-        return f"'{name}' in {variable} and {field}" if self._is_shared(where) else field
+        alone = self._shared.isdisjoint(where)
+        return field if alone else f"'{name}' in {variable} and {field}"
 
     def held(self, variable: str, name: str, span: Span) -> list[str]:
         """The variables that the template has set to a field before a span: quicker to look at."""
@@ -84,14 +85,18 @@ class Scene:
         }
         return list(found)
 
-    def _is_shared(self, spans: tuple[Span, ...]) -> bool:
-        """Whether source is run for messages other than answers, too."""
+    @cached_property
+    def _shared(self) -> frozenset[Span]:
+        """The source that is run for messages other than answers, too."""
         if self.now is None:
-            return False
+            return frozenset()
         run: list[Piece | Branch] = [*self.now.pieces, *self.now.branches]
-        told = {each.message for each in run if each.span in spans and each.message is not None}
-        messages = self.failure.comparison.after.messages
-        return any(messages[index]["role"] != "assistant" for index in told)
+        roles = [message["role"] for message in self.failure.comparison.after.messages]
+        return frozenset(
+            each.span
+            for each in run
+            if each.message is not None and roles[each.message] != "assistant"
+        )
 
     @cached_property
     def witness(self) -> Witness:
