@@ -1,4 +1,10 @@
-"""The one exception for what a user can cause."""
+"""The one exception for what a user can cause, and how an exception is remembered."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+_Fault = TypeVar("_Fault", bound=Exception)
 
 
 class TargetError(Exception):
@@ -14,3 +20,15 @@ class TargetError(Exception):
         self.message = message
         self.hint = hint
         self.code = code
+
+
+def again(fault: _Fault) -> _Fault:
+    """The same fault as an exception that was never raised.
+
+    One that is remembered and raised itself holds the frames that it has passed through, and all
+    that they know.
+    """
+    kind = type(fault)
+    made = kind.__new__(kind, *fault.args)
+    vars(made).update(vars(fault))
+    return made

@@ -43,6 +43,11 @@ _TIMERS = hasattr(signal, "setitimer")
 #: Seconds after which the alarm is given again: the first may fall into code that swallows it.
 _AGAIN = 0.2
 
+#: The clock that looks after steps ticks this many times in the time that one of them has, and as
+#: often as the alarm is given again at least. One that was set for each step would take longer
+#: than many of them do.
+_TICKS = 10
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -108,7 +113,9 @@ class Guard:
         self._printed = 0
         self._bounded = True
         self._begun = 0.0
+        self._end = 0.0
         self._armed = False
+        self._tick: float | None = None
         self._memory = _Memory(limits.megabytes)
 
     def renew(self, *, bounded: bool = True) -> None:
@@ -119,6 +126,7 @@ class Guard:
         self._share = 1.0
         self._spent = 0.0
         self._printed = 0
+        self._memory.look()
 
     @property
     def seconds(self) -> float:
@@ -138,25 +146,35 @@ class Guard:
                     "turn": step.turn,
                 }
             )
-        self._begun = time.process_time()
         self._memory.tighten()
+        seconds = self.limits.seconds * self._share
+        self._begun = time.process_time()
+        self._end = self._begun + seconds
         self._armed = True
-        if _TIMERS:
-            signal.setitimer(signal.ITIMER_PROF, self.seconds, _AGAIN)
+        if _TIMERS and self._tick is None:
+            self._tick = min(seconds / _TICKS, _AGAIN)
+            signal.setitimer(signal.ITIMER_PROF, self._tick, self._tick)
 
     def end(self) -> None:
         self._armed = False
-        if _TIMERS:
-            signal.setitimer(signal.ITIMER_PROF, 0.0)
         self._memory.loosen()
         self._spent += time.process_time() - self._begun
         if self._listener is not None:
             self._listener(None)
 
     def ring(self, number: int, frame: FrameType | None) -> None:
-        """The alarm: a step has had its time."""
-        if self._armed and not (frame is not None and frame.f_code in _ENDING):
+        """The clock's tick: the alarm, where a step has had its time."""
+        if not self._armed:
+            self.rest()
+        elif time.process_time() >= self._end and (frame is None or frame.f_code not in _ENDING):
+            self._end = time.process_time() + _AGAIN
             raise Exceeded("time", f"takes more than {self.seconds:g} s")
+
+    def rest(self) -> None:
+        """Stop the clock until the next step begins."""
+        if self._tick is not None:
+            self._tick = None
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def count(self, pieces: Iterable[str]) -> Iterator[str]:
         left = most = self.limits.characters
@@ -173,6 +191,7 @@ class Guard:
         )
         if fault.kind == "time":
             self._share = max(_LEAST, self._share / 2)
+            self.rest()  # it ticks faster in less time
         self.overruns.append(overrun)
         return overrun
 
@@ -195,16 +214,21 @@ class _Memory:
 
             self._statm = os.open(_IN_USE, os.O_RDONLY | os.O_CLOEXEC)
             self._page = resource.getpagesize()
-            self._before = resource.getrlimit(resource.RLIMIT_AS)
             self._resource = resource
+            self.look()
         except (ImportError, OSError):
             return
+
+    def look(self) -> None:
+        """See what limit the process has between steps."""
+        if self._statm is not None:
+            self._before = self._resource.getrlimit(self._resource.RLIMIT_AS)
 
     def tighten(self) -> None:
         if self._statm is None:
             return
         used = int(os.pread(self._statm, 32, 0).split()[0]) * self._page
-        self._before = soft, hard = self._resource.getrlimit(self._resource.RLIMIT_AS)
+        soft, hard = self._before
         wanted = used + self._more
         if soft == self._resource.RLIM_INFINITY or wanted < soft:
             self._resource.setrlimit(self._resource.RLIMIT_AS, (wanted, hard))
@@ -236,6 +260,8 @@ def limited(limits: Limits, listener: Listener | None = None) -> Iterator[Guard]
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("limits can be set in the main thread only")
     guard, outside = Guard(limits, listener), _guard
+    if outside is not None:
+        outside.rest()
     before = signal.signal(signal.SIGPROF, guard.ring) if _TIMERS else None
     _guard = guard
     try:
@@ -243,6 +269,7 @@ def limited(limits: Limits, listener: Listener | None = None) -> Iterator[Guard]
     finally:
         _guard = outside
         if _TIMERS:
+            guard.rest()
             signal.signal(signal.SIGPROF, before)
         guard._memory.close()
 

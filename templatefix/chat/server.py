@@ -13,6 +13,7 @@ from templatefix.chat.answer import Answer
 from templatefix.chat.battery import TOOLS, new_messages
 from templatefix.chat.conversation import Message
 from templatefix.chat.present import ContentFormat, as_requested, present_one, present_tool
+from templatefix.errors import again
 from templatefix.render import PINNED_CLOCK, Crashed, Refused, Renderer, RenderRequest
 from templatefix.tokens import Encoder
 
@@ -123,11 +124,11 @@ class Server:
             try:
                 known = self.renderer.render(request)
             except (Refused, Crashed) as fault:
-                known = fault
+                known = again(fault)
             self._prompts[key] = known
         if isinstance(known, str):
             return known
-        raise known
+        raise again(known)
 
     def prompt_ids(
         self,

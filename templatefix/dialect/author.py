@@ -18,6 +18,7 @@ from templatefix.dialect import layout as layouts
 from templatefix.dialect.layout import Layout, Slot, Unlearnable, Written
 from templatefix.dialect.parsers import Parsers
 from templatefix.dialect.thinking import State, Tags, state_of, tags_around, tags_in
+from templatefix.errors import again
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
 
@@ -368,10 +369,10 @@ class Author:
             try:
                 known = layouts.learn(body, shape, self.stops, self._added, ids)
             except Unlearnable as fault:
-                known = fault
+                known = again(fault)
             self._shown[key] = known
         if isinstance(known, Unlearnable):
-            raise Unlearnable(str(known))
+            raise again(known)
         return known
 
     def _leaves_open(self, found: Layout, seat: _Seat) -> bool:

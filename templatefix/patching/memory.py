@@ -12,6 +12,7 @@ from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Server
 from templatefix.checking.subject import Subject
 from templatefix.dialect.author import Unspoken
+from templatefix.errors import again
 from templatefix.render import Crashed, JinjaRenderer, Refused
 from templatefix.replay.run import Plan, Run, replay
 
@@ -46,11 +47,11 @@ class Memory:
             try:
                 known = replay(plan, subject.author, subject.encoder, block_size)
             except (Unspoken, Unpresentable, Refused, Crashed) as fault:
-                known = fault
+                known = again(fault)
             self.runs[key] = known
         if isinstance(known, Run):
             return known
-        raise known
+        raise again(known)
 
     def server(self, text: str, subject: Subject) -> Server:
         """A server of a candidate. Raises ``SyntaxFault``."""
