@@ -3,14 +3,15 @@
 import gc
 import sys
 
-#: New objects after which the collector looks for garbage; Python's own default is 700.
-_COLLECT_AFTER = 20_000
+#: New objects after which the collector looks for garbage among them, and after how many such looks
+#: it looks through older ones; Python's own defaults are 700 and 10.
+_COLLECT_AFTER = 20_000, 100
 
 
 def main() -> None:
     """The console script: runs the command that ``sys.argv`` names and exits."""
     # A check builds trees that it needs to its end: looking for garbage in them is in vain.
-    gc.set_threshold(_COLLECT_AFTER)
+    gc.set_threshold(*_COLLECT_AFTER)
     try:
         from templatefix.cli.program import templatefix
 

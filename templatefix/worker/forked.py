@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -140,6 +141,7 @@ def _live(requests: int, replies: int, board: Board, limits: Limits, parent: int
     code = 1
     try:
         _settle(parent, limits)
+        gc.freeze()  # what was imported is no garbage, and shared with the parent while untouched
         serve(Reader(requests).receive, replies, board.write, limits)
         code = 0
     finally:
