@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 from jinja2 import nodes
 from jinja2.ext import loopcontrols
-from jinja2.runtime import Context
+from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
@@ -40,6 +40,8 @@ _MOST_ATTRIBUTES = 1000
 
 _DICT_ATTRIBUTES = frozenset(dir(dict))
 
+_METHODS = frozenset({MethodType, BuiltinMethodType})
+
 _FORMATS = frozenset({"format", "format_map"})
 
 #: Printed expressions in which there is nothing to evaluate.
@@ -62,8 +64,9 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     Which attributes of which types a template may read is remembered, for both of Jinja's tests
     look at nothing but the type of an object and the name. Of a dictionary the item is taken at
     once where there is no attribute of that name, as Jinja does after having looked for one.
-    What is not a method needs no look at whether it is a text's ``format``. Methods of texts and
-    dictionaries, and namespaces, are called without a look at what only Python code can have.
+    What is not a method needs no look at whether it is a text's ``format``, and in a namespace no
+    name is forbidden. Methods of texts and dictionaries, namespaces and macros are called without
+    a look at what only Python code can have.
     """
 
     template_class = _Template
@@ -87,6 +90,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 return obj[attribute]
             except KeyError:
                 return self.undefined(obj=obj, name=attribute)
+        if kind is _GuardedNamespace:
+            value = _attribute(obj, "_Namespace__attrs").get(attribute)
+            if value is not None and type(value) not in _METHODS:
+                return value
         try:
             value = getattr(obj, attribute)
         except AttributeError:
@@ -112,6 +119,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 kwargs.pop("_block_vars", None)
                 kwargs.pop("_loop_vars", None)
             return __obj(*args, **kwargs)
+        if type(__obj) is Macro:
+            kwargs.pop("_block_vars", None)
+            kwargs.pop("_loop_vars", None)
+            return __obj(__context.eval_ctx, *args, **kwargs)
         return super().call(__context, __obj, *args, **kwargs)
 
 

@@ -72,19 +72,29 @@ class _Encoded:
 
 @dataclass
 class Segments:
-    """What is known of segments: their ids, by whether they stand at a text's start."""
+    """What is known of segments: their ids, of those at a text's start and of those further on.
 
-    ids: dict[tuple[bool, str], Sequence[int]] = field(default_factory=dict)
+    There are many, and the garbage collector is to look at none of them twice: a tuple of numbers
+    is no concern of its.
+    """
+
+    at_start: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    further_on: dict[str, tuple[int, ...]] = field(default_factory=dict)
     characters: int = 0
 
-    def add(self, first: bool, segment: str, ids: Sequence[int]) -> None:
+    def known(self, first: bool) -> dict[str, tuple[int, ...]]:
+        """Those that stand ``first`` in a text, or do not."""
+        return self.at_start if first else self.further_on
+
+    def add(self, first: bool, segment: str, ids: tuple[int, ...]) -> None:
         if self.characters > _CACHE_CHARACTERS:
             self.forget()
         self.characters += len(segment)
-        self.ids[first, segment] = ids
+        self.known(first)[segment] = ids
 
     def forget(self) -> None:
-        self.ids.clear()
+        self.at_start.clear()
+        self.further_on.clear()
         self.characters = 0
 
 
@@ -224,15 +234,15 @@ class SegmentEncoder:
         count = best.counts[index - 1] if index else 0
         return start, _Encoded(text, best.ids[:count], best.cuts[:index], best.counts[:index])
 
-    def _segment(self, segment: str, first: bool) -> Sequence[int]:
+    def _segment(self, segment: str, first: bool) -> tuple[int, ...]:
         """The ids of a stretch without plain added tokens, at the text's start or further on."""
         first = first or self._carrier is None
-        ids = self._segments.ids.get((first, segment))
+        ids = self._segments.known(first).get(segment)
         if ids is None:
             if first or self._carrier is None:
-                ids = self._give(segment)
+                ids = tuple(self._give(segment))
             else:
-                ids = self._give(self._carrier.text + segment)[1:]
+                ids = tuple(self._give(self._carrier.text + segment)[1:])
             self._segments.add(first, segment, ids)
         return ids
 
