@@ -317,10 +317,10 @@ def template_variables(request: RenderRequest, special_tokens: Mapping[str, str]
 
 def fault_of(fault: Exception) -> Refused | Crashed:
     """What an exception of a rendering means: a refusal in the template's words, or a crash."""
-    if type(fault) is jinja2.exceptions.TemplateError:
-        return Refused((fault.message or "")[:_MOST_WORDS])
     line = template_line(fault.__traceback__)
     _let_go(fault)
+    if type(fault) is jinja2.exceptions.TemplateError:
+        return Refused((fault.message or "")[:_MOST_WORDS])
     return Crashed(type(fault).__name__, str(fault)[:_MOST_WORDS], line)
 
 

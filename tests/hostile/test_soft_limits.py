@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -133,7 +134,7 @@ def test_a_constant_that_jinja_evaluates_while_compiling_is_evaluated_then() -> 
 
 
 def test_parsing_has_limits() -> None:
-    with limited(Limits(seconds=0.05)), pytest.raises(Unparsable, match="parsing takes") as at:
+    with limited(Limits(seconds=0.01)), pytest.raises(Unparsable, match="parsing takes") as at:
         parse("{{ b + b }}" * 15_000)
     assert at.value.code == "TF601"
 
@@ -157,3 +158,29 @@ def test_limits_go_with_the_block_that_sets_them() -> None:
     with limited(Limits(characters=10)), pytest.raises(OverLimit):
         JinjaRenderer("more than ten characters").render(REQUEST)
     assert JinjaRenderer("more than ten characters").render(REQUEST) == "more than ten characters"
+
+
+def test_limits_within_limits_leave_those_around_them_at_work() -> None:
+    JinjaRenderer("short").render(REQUEST)  # the clock of the fixture's limits ticks now
+    with limited(Limits(seconds=60)):
+        JinjaRenderer("short").render(REQUEST)
+    with pytest.raises(OverLimit, match=r"rendering takes more than 0\.3 s"):
+        JinjaRenderer(next(iter(SLOW.values()))).render(REQUEST)
+
+
+def test_the_clock_stands_still_where_no_step_is_under_way() -> None:
+    JinjaRenderer("short").render(REQUEST)
+    assert signal.getitimer(signal.ITIMER_PROF)[1] > 0
+    end = time.process_time() + 1
+    while signal.getitimer(signal.ITIMER_PROF)[1] and time.process_time() < end:
+        pass
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+
+
+def test_steps_that_are_each_short_ring_no_alarm() -> None:
+    renderer = JinjaRenderer("{% for i in range(2000) %}{{ i }}{% endfor %}")
+    begun, renders = time.process_time(), 0
+    while time.process_time() < begun + 2 * LIMITS.seconds:
+        renderer.render(REQUEST)
+        renders += 1
+    assert renders > 10
