@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import signal
+import sys
 import time
 from collections.abc import Iterator
 
@@ -175,6 +177,30 @@ def test_the_clock_stands_still_where_no_step_is_under_way() -> None:
     while signal.getitimer(signal.ITIMER_PROF)[1] and time.process_time() < end:
         pass
     assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+
+
+def test_an_alarm_that_falls_into_the_garbage_collector_is_given_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unheard: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unheard.append)
+    threshold = gc.get_threshold()
+
+    def busy(phase: str, _: object) -> None:
+        end = time.process_time() + 0.002
+        while phase == "stop" and time.process_time() < end:
+            pass
+
+    gc.callbacks.append(busy)
+    gc.set_threshold(1000, 10_000, 10_000)
+    try:
+        for _ in range(3):
+            with pytest.raises(OverLimit, match="rendering takes more than"):
+                JinjaRenderer(SLOW["a filter chain over batches"]).render(REQUEST)
+    finally:
+        gc.callbacks.remove(busy)
+        gc.set_threshold(*threshold)
+    assert not unheard
 
 
 def test_steps_that_are_each_short_ring_no_alarm() -> None:
