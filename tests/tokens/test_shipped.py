@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,8 +44,13 @@ def test_a_templates_tokens_are_encoded_as_if_they_had_been_added(
 @settings(deadline=None, max_examples=300)
 @given(st.text(alphabet="ab1.é\u0301 \t\n\r\x0b\x85\u2028\u3000", max_size=30))
 def test_lines_are_encoded_as_the_whole_text(text: str) -> None:
-    whole = Tokenizer.from_file(str(shipped_tokenizer())).encode(text, add_special_tokens=False)
+    whole = _tokenizer().encode(text, add_special_tokens=False)
     assert load_encoder(None, []).encode(text) == whole.ids
+
+
+@cache
+def _tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(shipped_tokenizer()))
 
 
 def test_a_line_is_paid_for_once() -> None:
