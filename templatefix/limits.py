@@ -151,12 +151,11 @@ class Guard:
                 }
             )
         self._memory.tighten()
-        seconds = self.limits.seconds * self._share
         self._begun = time.process_time()
-        self._end = self._begun + seconds
+        self._end = self._begun + self.seconds
         self._armed = True
         if _TIMERS and self._tick is None:
-            self._tick = min(seconds / _TICKS, _AGAIN)
+            self._tick = min(self.seconds / _TICKS, _AGAIN)
             signal.setitimer(signal.ITIMER_PROF, self._tick, self._tick)
 
     def end(self) -> None:

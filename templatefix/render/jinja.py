@@ -111,18 +111,19 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     # Arguments go by any name, so that ours begin with underscores, as Jinja's do.
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
-        if __obj is _GuardedNamespace or (
-            type(__obj) is BuiltinMethodType and type(__obj.__self__) in (str, dict)
+        is_macro = type(__obj) is Macro
+        if (
+            is_macro
+            or __obj is _GuardedNamespace
+            or (type(__obj) is BuiltinMethodType and type(__obj.__self__) in (str, dict))
         ):
-            # Code that asks for no context and has no marks that forbid a call.
+            # Code that asks for no more than a macro does and has no marks that forbid a call.
             if kwargs:
                 kwargs.pop("_block_vars", None)
                 kwargs.pop("_loop_vars", None)
+            if is_macro:
+                return __obj(__context.eval_ctx, *args, **kwargs)
             return __obj(*args, **kwargs)
-        if type(__obj) is Macro:
-            kwargs.pop("_block_vars", None)
-            kwargs.pop("_loop_vars", None)
-            return __obj(__context.eval_ctx, *args, **kwargs)
         return super().call(__context, __obj, *args, **kwargs)
 
 

@@ -182,6 +182,7 @@ def test_the_clock_stands_still_where_no_step_is_under_way() -> None:
 def test_an_alarm_that_falls_into_the_garbage_collector_is_given_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    renderer = JinjaRenderer(SLOW["a filter chain over batches"])
     unheard: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", unheard.append)
     threshold = gc.get_threshold()
@@ -196,7 +197,7 @@ def test_an_alarm_that_falls_into_the_garbage_collector_is_given_again(
     try:
         for _ in range(3):
             with pytest.raises(OverLimit, match="rendering takes more than"):
-                JinjaRenderer(SLOW["a filter chain over batches"]).render(REQUEST)
+                renderer.render(REQUEST)
     finally:
         gc.callbacks.remove(busy)
         gc.set_threshold(*threshold)
