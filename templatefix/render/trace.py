@@ -226,8 +226,9 @@ def _printing_loops(template: Template) -> set[int]:
 
 def _loops_around(template: Template, node: nodes.Node) -> Iterator[nodes.For]:
     """The loops in which a node stands, or which it filters."""
-    place = template.parents[id(node)]
-    while place.parent is not None and not isinstance(place.parent, nodes.Template):
-        if isinstance(place.parent, nodes.For) and place.field != "else_":
+    parents = template.parents
+    place = parents[id(node)]
+    while place.parent is not None and type(place.parent) is not nodes.Template:
+        if type(place.parent) is nodes.For and place.field != "else_":
             yield place.parent
-        place = template.parents[id(place.parent)]
+        place = parents[id(place.parent)]

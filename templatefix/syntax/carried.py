@@ -52,23 +52,25 @@ class Carried:
         while stack:
             node = stack.pop()
             yield node
-            if isinstance(node, nodes.CondExpr):
+            if type(node) is nodes.Name or type(node) is nodes.Const:
+                continue
+            if type(node) is nodes.CondExpr:
                 stack += [part for part in (node.expr1, node.expr2) if part is not None]
-            elif isinstance(node, (nodes.Or, nodes.And)):
+            elif type(node) is nodes.Or or type(node) is nodes.And:
                 stack += [node.left, node.right]
-            elif isinstance(node, nodes.Filter) and node.node is not None:
+            elif type(node) is nodes.Filter and node.node is not None:
                 if self.changed or node.name in DEFAULT_FILTERS:
                     stack.append(node.node)
-            elif self.changed and isinstance(node, nodes.Call):
-                if isinstance(node.node, nodes.Getattr):
+            elif self.changed and type(node) is nodes.Call:
+                if type(node.node) is nodes.Getattr:
                     stack.append(node.node.node)
                 else:  # a macro that prints what it is given
                     stack += node.args
-            elif self.changed and isinstance(node, nodes.Getitem):
+            elif self.changed and type(node) is nodes.Getitem:
                 stack.append(node.node)
-            elif self.changed and isinstance(node, nodes.Add):
+            elif self.changed and type(node) is nodes.Add:
                 stack += [node.left, node.right]
-            elif self.changed and isinstance(node, nodes.Concat):
+            elif self.changed and type(node) is nodes.Concat:
                 stack += node.nodes
 
 

@@ -146,14 +146,14 @@ def _holds(flow: Flow, expression: nodes.Node, names: Set[Variable]) -> bool:
         node = stack.pop()
         if flow.variable(node) in names:
             return True
-        if isinstance(node, nodes.Filter) and node.node is not None:
+        if type(node) is nodes.Filter and node.node is not None:
             if node.name == "reverse" or (node.name in _PLAIN_FILTERS and node.name != "first"):
                 stack.append(node.node)
-        elif isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice):
+        elif type(node) is nodes.Getitem and isinstance(node.arg, nodes.Slice):
             stack.append(node.node)
-        elif isinstance(node, (nodes.Add, nodes.Or)):
+        elif type(node) is nodes.Add or type(node) is nodes.Or:
             stack.extend((node.left, node.right))
-        elif isinstance(node, nodes.CondExpr):
+        elif type(node) is nodes.CondExpr:
             stack.extend(part for part in (node.expr1, node.expr2) if part is not None)
     return False
 
@@ -193,11 +193,12 @@ def _is_ahead(index: nodes.Node) -> bool:
 
 def _loops_around(template: Template, node: nodes.Node) -> Iterator[tuple[nodes.For, bool]]:
     """The loops around a node from the inside out, and whether it stands in their bodies."""
-    place = template.parents[id(node)]
-    while place.parent is not None and not isinstance(place.parent, nodes.Template):
-        if isinstance(place.parent, nodes.For):
+    parents = template.parents
+    place = parents[id(node)]
+    while place.parent is not None and type(place.parent) is not nodes.Template:
+        if type(place.parent) is nodes.For:
             yield place.parent, place.field == "body"
-        place = template.parents[id(place.parent)]
+        place = parents[id(place.parent)]
 
 
 def _is_loop(node: nodes.Node) -> bool:

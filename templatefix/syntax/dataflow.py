@@ -230,18 +230,19 @@ class _Analysis:
         return self._guarded[id(node)]
 
     def _find_guards(self, node: nodes.Node) -> Iterator[nodes.Node]:
-        place = self.template.parents[id(node)]
-        while place.parent is not None and not isinstance(place.parent, nodes.Template):
+        parents = self.template.parents
+        place = parents[id(node)]
+        while place.parent is not None and type(place.parent) is not nodes.Template:
             parent, field = place.parent, place.field
-            if isinstance(parent, nodes.Macro):
+            if type(parent) is nodes.Macro:
                 return
-            if isinstance(parent, nodes.CondExpr) and field != "test":
+            if type(parent) is nodes.CondExpr and field != "test":
                 yield parent.test
-            elif isinstance(parent, nodes.For) and field == "body":
+            elif type(parent) is nodes.For and field == "body":
                 if parent.test is not None:
                     yield parent.test
                 yield parent.iter  # even of messages: "messages[:last]" splits them by their end
-            elif isinstance(parent, nodes.If) and field != "test":
+            elif type(parent) is nodes.If and field != "test":
                 yield parent.test
                 if field == "else_":
                     yield from (branch.test for branch in parent.elif_)
@@ -250,4 +251,4 @@ class _Analysis:
                         if branch is place.node:
                             break
                         yield branch.test
-            place = self.template.parents[id(parent)]
+            place = parents[id(parent)]

@@ -45,11 +45,12 @@ class Flow:
         """The name of the innermost macro in which a node stands."""
         if not self._macros:
             return None
-        parent = self._template.parents[id(node)].parent
-        while parent is not None and not isinstance(parent, nodes.Template):
-            if isinstance(parent, nodes.Macro):
+        parents = self._template.parents
+        parent = parents[id(node)].parent
+        while parent is not None and type(parent) is not nodes.Template:
+            if type(parent) is nodes.Macro:
                 return parent.name
-            parent = self._template.parents[id(parent)].parent
+            parent = parents[id(parent)].parent
         return None
 
     def variable(self, node: nodes.Node) -> Variable | None:

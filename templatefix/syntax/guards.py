@@ -20,24 +20,25 @@ class Guard(NamedTuple):
 
 def guards(template: Template, node: nodes.Node) -> Iterator[Guard]:
     """The conditions around a node from the inside out, up to the macro that holds it."""
-    place = template.parents[id(node)]
-    while place.parent is not None and not isinstance(place.parent, nodes.Template):
+    parents = template.parents
+    place = parents[id(node)]
+    while place.parent is not None and type(place.parent) is not nodes.Template:
         parent, field = place.parent, place.field
-        if isinstance(parent, nodes.Macro):
+        if type(parent) is nodes.Macro:
             return
-        if isinstance(parent, nodes.CondExpr) and field != "test":
+        if type(parent) is nodes.CondExpr and field != "test":
             yield Guard(parent.test, field == "expr1")
-        elif isinstance(parent, (nodes.And, nodes.Or)) and field == "right":
-            yield Guard(parent.left, isinstance(parent, nodes.And))
-        elif isinstance(parent, nodes.For) and field == "body" and parent.test is not None:
+        elif (type(parent) is nodes.And or type(parent) is nodes.Or) and field == "right":
+            yield Guard(parent.left, type(parent) is nodes.And)
+        elif type(parent) is nodes.For and field == "body" and parent.test is not None:
             yield Guard(parent.test, True)
-        elif isinstance(parent, nodes.If) and field != "test":
+        elif type(parent) is nodes.If and field != "test":
             yield Guard(parent.test, field == "body")
             for branch in parent.elif_ if field != "body" else ():
                 if branch is place.node:
                     break
                 yield Guard(branch.test, False)
-        place = template.parents[id(parent)]
+        place = parents[id(parent)]
 
 
 def facts(template: Template, node: nodes.Node) -> Iterator[Guard]:
@@ -45,9 +46,9 @@ def facts(template: Template, node: nodes.Node) -> Iterator[Guard]:
     stack = list(guards(template, node))
     while stack:
         test, holds = stack.pop()
-        if isinstance(test, nodes.Not):
+        if type(test) is nodes.Not:
             stack.append(Guard(test.node, not holds))
-        elif isinstance(test, nodes.And if holds else nodes.Or):
+        elif type(test) is (nodes.And if holds else nodes.Or):
             stack += [Guard(test.left, holds), Guard(test.right, holds)]
         else:
             yield Guard(test, holds)

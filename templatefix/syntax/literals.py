@@ -20,16 +20,16 @@ def literals(template: Template) -> tuple[str, ...]:
     """Every string constant and every piece of template data, in the order of the source."""
     found = []
     for node, _, _ in template.placed(nodes.TemplateData, nodes.Const):
-        if isinstance(node, nodes.TemplateData):
+        if type(node) is nodes.TemplateData:
             found.append(node.data)
-        elif isinstance(node, nodes.Const) and isinstance(node.value, str):
+        elif type(node) is nodes.Const and isinstance(node.value, str):
             found.append(node.value)
     return tuple(found)
 
 
 def reads_attribute(template: Template, name: str) -> bool:
     """Whether the template reads ``.name``, ``['name']`` or ``.get('name')`` of anything."""
-    return any(_reads(node, name) for node, _, _ in template.places)
+    return any(_reads(node, name) for node, _, _ in template.placed(*_READING))
 
 
 def spelled(template: Template, variable: str, field: str) -> str:
@@ -50,14 +50,18 @@ def _in_brackets(template: Template) -> bool:
     return any(_is_text(node.arg, name) for node in brackets for name in _FIELDS)
 
 
+#: The kinds of nodes that read a field whose name stands in them.
+_READING = (nodes.Getattr, nodes.Getitem, nodes.Call, nodes.Filter)
+
+
 def _reads(node: nodes.Node, name: str) -> bool:
-    if isinstance(node, nodes.Getattr):
+    if type(node) is nodes.Getattr:
         return node.attr == name
-    if isinstance(node, nodes.Getitem):
+    if type(node) is nodes.Getitem:
         return _is_text(node.arg, name)
-    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
+    if type(node) is nodes.Call and type(node.node) is nodes.Getattr:
         return node.node.attr == "get" and bool(node.args) and _is_text(node.args[0], name)
-    if isinstance(node, nodes.Filter) and node.name in _ATTRIBUTE_FILTERS:
+    if type(node) is nodes.Filter and node.name in _ATTRIBUTE_FILTERS:
         arguments = [pair.value for pair in node.kwargs if pair.key == "attribute"]
         if node.name in ("attr", "selectattr", "rejectattr", "groupby"):
             arguments += node.args[:1]
@@ -66,4 +70,4 @@ def _reads(node: nodes.Node, name: str) -> bool:
 
 
 def _is_text(node: nodes.Node, text: str) -> bool:
-    return isinstance(node, nodes.Const) and node.value == text
+    return type(node) is nodes.Const and node.value == text

@@ -109,7 +109,7 @@ def named(template: Template, name: str) -> list[Use]:
 def _named(template: Template) -> dict[str, list[Use]]:
     found: dict[str, list[Use]] = {}
     for node, parent, _ in template.placed(nodes.Name):
-        if isinstance(node, nodes.Name):
+        if type(node) is nodes.Name:
             found.setdefault(node.name, []).append(Use(node, parent))
     return found
 
@@ -130,7 +130,10 @@ def assigned_names(template: Template, *, parameters: bool = True) -> frozenset[
     names: set[str] = set()
     kinds = (nodes.Macro, nodes.Name, nodes.Import, nodes.FromImport)
     for node, _, _ in template.placed(*kinds):
-        if isinstance(node, nodes.Macro) or (isinstance(node, nodes.Name) and node.ctx in contexts):
+        if type(node) is nodes.Name:
+            if node.ctx in contexts:
+                names.add(node.name)
+        elif isinstance(node, nodes.Macro):
             names.add(node.name)
         elif isinstance(node, nodes.Import):
             names.add(node.target)

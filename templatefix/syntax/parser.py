@@ -185,9 +185,10 @@ class RecordingParser(Parser):
         self.tree = Tree(template)
         for node in self.tree.nodes:
             node.environment = self.environment  # what set_environment does, with a walk of its own
-            if isinstance(node, nodes.Filter) and isinstance(node.node, nodes.Filter):
-                self._fill_filter(node.node, before=node)
-            elif isinstance(node, nodes.Not) and isinstance(node.node, nodes.Test):
+            if type(node) is nodes.Filter:
+                if type(node.node) is nodes.Filter:
+                    self._fill_filter(node.node, before=node)
+            elif type(node) is nodes.Not and type(node.node) is nodes.Test:
                 # "x is not t" is one piece of source for both of its nodes.
                 self.inner.setdefault(id(node.node), self.inner[id(node)])
         inner = self.inner

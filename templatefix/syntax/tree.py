@@ -69,9 +69,9 @@ def _stack_children(stack: list[tuple[Place, int]], parent: nodes.Node, index: i
     """Put the children of the node with an index on a stack, the last of them first."""
     for name in reversed(parent.fields):
         value = getattr(parent, name, None)
-        if isinstance(value, nodes.Node):
-            stack.append((Place(value, parent, name), index))
-        elif isinstance(value, list):
+        if type(value) is list:
             for each in reversed(value):
                 if isinstance(each, nodes.Node):
                     stack.append((Place(each, parent, name), index))
+        elif value is not None and type(value) is not str and isinstance(value, nodes.Node):
+            stack.append((Place(value, parent, name), index))

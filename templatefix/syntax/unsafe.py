@@ -61,7 +61,7 @@ _WORDS = {
 }
 
 
-#: The kinds of nodes that :func:`_kind` looks at.
+#: The kinds of nodes that :func:`_kind` is asked about.
 _PROBED = (
     nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Call, nodes.Include, nodes.Import,
     nodes.FromImport, nodes.Extends, nodes.Name, nodes.NSRef,
@@ -69,21 +69,19 @@ _PROBED = (
 
 
 def _kind(node: nodes.Node) -> str | None:
-    if isinstance(node, nodes.Getattr):
+    if type(node) is nodes.Getattr:
         if node.attr in _FORMATS and _walks(_text(node.node)):
             return "format-walk"
         return "internals" if _is_internal(node.attr) else None
-    if isinstance(node, nodes.Getitem):
+    if type(node) is nodes.Getitem:
         return "internals" if _names_internals(node.arg) else None
-    if isinstance(node, nodes.Filter):
+    if type(node) is nodes.Filter:
         return _filter(node)
-    if isinstance(node, nodes.Call):
+    if type(node) is nodes.Call:
         return _call(node)
-    if isinstance(node, (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        return "other-template"
-    if isinstance(node, (nodes.Name, nodes.NSRef)):
+    if type(node) is nodes.Name or type(node) is nodes.NSRef:
         return "internals" if _DUNDER.fullmatch(node.name) else None
-    return None
+    return "other-template"
 
 
 def _filter(node: nodes.Filter) -> str | None:
@@ -132,11 +130,11 @@ def _text(node: nodes.Node | None) -> str | None:
     stack: list[nodes.Node | None] = [node]
     while stack:  # without recursion: chains of operators nest deeply
         each = stack.pop()
-        if isinstance(each, nodes.Const):
+        if type(each) is nodes.Const:
             parts.append(str(each.value))
-        elif isinstance(each, nodes.Concat):
+        elif type(each) is nodes.Concat:
             stack.extend(reversed(each.nodes))
-        elif isinstance(each, nodes.Add):
+        elif type(each) is nodes.Add:
             stack.extend((each.right, each.left))
         else:
             return None
