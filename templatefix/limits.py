@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import islice
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
@@ -37,6 +38,9 @@ TEXTS = 64
 
 #: After each step that ran out of time the next one gets half as much, down to this part.
 _LEAST = 1 / 16
+
+#: So many pieces of a printed text are made before their characters are counted.
+_BATCH = 64
 
 #: Whether an alarm can be set in processor time.
 _TIMERS = hasattr(signal, "setitimer")
@@ -184,14 +188,17 @@ class Guard:
             self._tick = None
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
-    def count(self, pieces: Iterable[str]) -> Iterator[str]:
+    def collect(self, pieces: Iterable[str]) -> list[str]:
+        found: list[str] = []
         left = most = self.limits.characters
-        for piece in pieces:
-            left -= len(piece)
+        rest = iter(pieces)
+        while batch := list(islice(rest, _BATCH)):
+            left -= sum(map(len, batch))
             if left < 0:
                 raise Exceeded("output", f"prints more than {most} characters")
-            yield piece
+            found += batch
         self._printed += most - left
+        return found
 
     def note(self, step: Step, fault: Exceeded, line: int | None) -> Overrun:
         overrun = Overrun(
@@ -335,9 +342,9 @@ class Step:
 _ENDING = frozenset({Step.__exit__.__code__, Guard.end.__code__})
 
 
-def counted(pieces: Iterable[str]) -> Iterable[str]:
-    """The pieces of a printed text, as long as there are not too many characters in them."""
-    return pieces if _guard is None else _guard.count(pieces)
+def collected(pieces: Iterable[str]) -> Iterable[str]:
+    """The pieces of a printed text, if there are not too many characters in them."""
+    return pieces if _guard is None else _guard.collect(pieces)
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
-from types import BuiltinMethodType, MethodType, TracebackType
+from types import BuiltinMethodType, MethodType
 from typing import Any
 
 import jinja2
@@ -16,7 +16,7 @@ from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
-from templatefix.limits import Exceeded, Step, counted
+from templatefix.limits import Exceeded, Step, collected
 from templatefix.render.protocol import (
     PINNED_CLOCK,
     Crashed,
@@ -46,9 +46,6 @@ _FORMATS = frozenset({"format", "format_map"})
 
 #: Printed expressions in which there is nothing to evaluate.
 _PLAIN = (nodes.TemplateData, nodes.Const, nodes.Name, nodes.Call)
-
-_TEMPLATE_FILES = frozenset({"<template>", "<unknown>"})
-
 
 class _Template(jinja2.Template):
     """A template that reads the lines of its code once, and not for every exception."""
@@ -262,11 +259,11 @@ class JinjaRenderer:
         try:
             with step:
                 variables = template_variables(request, self._special_tokens)
-                return "".join(counted(self._template.generate(variables)))
+                return "".join(collected(pieces_of(self._template, variables)))
         except Exceeded as fault:
             raise over_limit(fault, step, self._template) from None
         except Exception as fault:
-            raise fault_of(fault) from None
+            raise fault_of(fault, self._template) from None
 
 
 def _compiled(template: Template, environment: jinja2.Environment) -> jinja2.Template:
@@ -291,12 +288,18 @@ def rendering(request: RenderRequest) -> Step:
     return Step("rendering", request.kwargs, roles.count("assistant") + 1)
 
 
+def pieces_of(template: jinja2.Template, variables: dict[str, Any]) -> Iterator[str]:
+    """What a template prints, piece by piece.
+
+    As ``Template.generate``, but that exceptions keep the lines of the generated code: most are
+    refusals, of which nobody asks where they come from, and Jinja would rewrite their tracebacks.
+    """
+    return template.root_render_func(template.new_context(variables))
+
+
 def over_limit(fault: Exceeded, step: Step, template: jinja2.Template) -> OverLimit:
     """What hitting a limit means for a rendering."""
-    line = template_line(fault.__traceback__)
-    if line is not None and fault.kind == "time":
-        # Jinja itself makes template lines of Python's, but only for what is an Exception.
-        line = template.get_corresponding_lineno(line)
+    line = template_line(fault, template)
     _let_go(fault)
     return OverLimit("limit", step.note(fault, line), line)
 
@@ -316,12 +319,13 @@ def template_variables(request: RenderRequest, special_tokens: Mapping[str, str]
     }
 
 
-def fault_of(fault: Exception) -> Refused | Crashed:
+def fault_of(fault: Exception, template: jinja2.Template) -> Refused | Crashed:
     """What an exception of a rendering means: a refusal in the template's words, or a crash."""
-    line = template_line(fault.__traceback__)
-    _let_go(fault)
     if type(fault) is jinja2.exceptions.TemplateError:
+        _let_go(fault)
         return Refused((fault.message or "")[:_MOST_WORDS])
+    line = template_line(fault, template)
+    _let_go(fault)
     return Crashed(type(fault).__name__, str(fault)[:_MOST_WORDS], line)
 
 
@@ -332,11 +336,12 @@ def _let_go(fault: BaseException | None) -> None:
         fault = fault.__context__
 
 
-def template_line(traceback: TracebackType | None) -> int | None:
-    """The innermost template line in a traceback, 1-based."""
+def template_line(fault: BaseException, template: jinja2.Template) -> int | None:
+    """The innermost line of a template from which an exception of its code comes, 1-based."""
     line = None
+    traceback = fault.__traceback__
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename in _TEMPLATE_FILES:
+        if traceback.tb_frame.f_code.co_filename == template.root_render_func.__code__.co_filename:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
-    return line
+    return None if line is None else template.get_corresponding_lineno(line)

@@ -19,11 +19,12 @@ from typing import NamedTuple
 import jinja2
 from jinja2 import nodes
 
-from templatefix.limits import Exceeded, Step, counted
+from templatefix.limits import Exceeded, Step, collected
 from templatefix.render.jinja import (
     fault_of,
     make_environment,
     over_limit,
+    pieces_of,
     rendering,
     template_variables,
 )
@@ -145,11 +146,11 @@ def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) 
     step = rendering(request)
     try:
         with step:
-            rendered = recorder.gather(counted(compiled.template.generate(variables)))
+            rendered = recorder.gather(collected(pieces_of(compiled.template, variables)))
     except Exceeded as fault:
         raise over_limit(fault, step, compiled.template) from None
     except Exception as fault:
-        raise fault_of(fault) from None
+        raise fault_of(fault, compiled.template) from None
     return Trace(
         str(rendered),
         recorder.outputs,

@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jinja2 import Environment
-from jinja2.lexer import TOKEN_EOF, Lexer, Token, TokenStream
+from jinja2.lexer import TOKEN_EOF, Lexer, Token, TokenStream, operators
 
 from templatefix.syntax.listing import RawToken, listing
+
+
+#: Kinds of raw tokens of which the parser sees kind and text.
+_AS_THEY_ARE = frozenset({"block_begin", "block_end", "variable_begin", "variable_end"})
 
 
 class TokenLine(int):
@@ -100,8 +104,25 @@ class LocatedStream(TokenStream):
 
 
 def _located(environment: Environment, raw: RawTokens) -> Iterator[Token]:
-    return environment.lexer.wrap(
-        (TokenLine.of(line, index), kind, value)
-        for index, (line, kind, value) in enumerate(raw.tokens)
-        if kind != "whitespace"  # which is dropped in any case
-    )
+    """The tokens that the parser sees, each with a line that knows the raw token.
+
+    Jinja's lexer makes a token of a raw one, asking of each what it may be. Most are of kinds of
+    which it makes what they are, and these need not be sent through it.
+    """
+    make, line_of = tuple.__new__, TokenLine.of
+    for index, (line, kind, value) in enumerate(raw.tokens):
+        if kind == "whitespace":  # which is dropped in any case
+            continue
+        if kind == "operator":
+            kind = operators[value]
+        elif not (
+            kind in _AS_THEY_ARE
+            or (kind == "name" and value.isidentifier())
+            or (kind == "data" and "\r" not in value)
+        ):
+            if kind == "string" and "\\" not in value and value.isascii():
+                value = value[1:-1]
+            else:
+                yield from environment.lexer.wrap([(line_of(line, index), kind, value)])
+                continue
+        yield make(Token, (line_of(line, index), kind, value))
