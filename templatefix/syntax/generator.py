@@ -172,17 +172,31 @@ class MarkingGenerator(CodeGenerator):
         in an expression matters to it there. For the filters and tests of each block it walks, too.
         """
         template = self._template
-        shortened = []
+        shortened: list[nodes.Node] = []
         for node, parent, _ in () if template.placed(nodes.Block) else template.places:
-            if type(node) in _WALKED and (parent is None or type(parent) not in _WALKED):
+            if type(node) is nodes.For:
+                # Its body as a whole is only walked through to see if it asks for the loop.
+                vars(node)["iter_child_nodes"] = partial(self._loop_names, node)
+            elif type(node) is nodes.If or (
+                type(node) in _WALKED and (parent is None or type(parent) not in _WALKED)
+            ):
                 below = partial(template.below, node, (nodes.Name, nodes.NSRef))
                 vars(node)["iter_child_nodes"] = below
-                shortened.append(node)
+            else:
+                continue
+            shortened.append(node)
         try:
             yield
         finally:
             for node in shortened:
                 del vars(node)["iter_child_nodes"]
+
+    def _loop_names(self, node: nodes.For, *, only: Sequence[str] = ()) -> list[nodes.Name]:
+        """The names in a loop, or those in its body that are called ``loop``."""
+        if not only:
+            return self._template.below(node, nodes.Name)
+        body = [self._template.below(part, nodes.Name) for part in node.body]
+        return [name for names in body for name in names if name.name == "loop"]
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
         if frame.require_output_check:  # only where the template extends another: none can
