@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from templatefix.errors import TargetError
 
@@ -70,6 +70,18 @@ class _Encoded:
         return low
 
 
+class _Whole(NamedTuple):
+    """The ids of a whole text: behind ``start``, before which it has ``count`` ids, it holds no
+    added token."""
+
+    ids: list[int]
+    start: int = 0
+    count: int = 0
+
+
+_NOTHING = _Whole([])
+
+
 @dataclass
 class Segments:
     """What is known of segments: their ids, of those at a text's start and of those further on.
@@ -125,7 +137,8 @@ class SegmentEncoder:
         self._added = {literal.token_id: literal for literal in added}
         self._ids = {literal.text: literal.token_id for literal in self._added.values()}
         self._remembered: deque[_Encoded] = deque(maxlen=_REMEMBERED_TEXTS)
-        self._whole: dict[str, list[int]] = {}
+        self._whole: dict[str, _Whole] = {}
+        self._last = "", _NOTHING
         self._whole_characters = 0
         self._segments = segments
         self._forget_turns()
@@ -145,40 +158,52 @@ class SegmentEncoder:
                 self._whole_characters = 0
             self._whole_characters += len(text)
             self._whole[text] = known
-        return list(known)
+        self._last = text, known
+        return list(known.ids)
 
-    def _encode(self, text: str) -> list[int]:
+    def _encode(self, text: str) -> _Whole:
         if not text.isascii():
             text = _LONE_SURROGATES.sub("\ufffd", text)
         if self._splitter is None or not self._splitter.can_split(text):
-            return list(self._segment(text, first=True))
+            return _Whole(list(self._segment(text, first=True)))
         if len(text) <= _SHORT:
-            turns = self._splitter.in_turns(text, 0)
+            # Most often a completion behind its prompt, which was encoded just before.
+            last, known = self._last
+            if not (text.startswith(last) and self._splitter.cuts_stay):
+                known = _NOTHING
+            turns = self._splitter.in_turns(text, known.start)
             if turns is not None:
-                return self._look_up(turns)
-        start, encoded = self._resume(text, self._splitter.lookahead)
+                return self._look_up(text, turns, known)
+        return _Whole(self._encode_long(text, self._splitter))
+
+    def _encode_long(self, text: str, splitter: Splitter) -> list[int]:
+        start, encoded = self._resume(text, splitter.lookahead)
         if start == len(text):
             return list(encoded.ids)
-        turns = self._splitter.in_turns(text, start)
+        turns = splitter.in_turns(text, start)
         if turns is None:
-            self._add_pieces(encoded, self._splitter.split(text, start))
+            self._add_pieces(encoded, splitter.split(text, start))
         else:
             self._add_turns(encoded, start, turns)
         self._remembered.append(encoded)
         return list(encoded.ids)
 
-    def _look_up(self, turns: list[str]) -> list[int]:
-        """The ids of a whole text that was split in turns."""
+    def _look_up(self, text: str, turns: list[str], begun: _Whole) -> _Whole:
+        """The ids of a whole text that was split in turns from ``begun.start`` on."""
         known = self._turns
-        first = self._segment(turns[0], first=True) if turns[0] else ()
-        for text in turns[1:]:
-            if text not in known:
-                known[text] = self._segment(text, first=False)
-                self._turns_characters += len(text)
-        ids = [*first, *chain.from_iterable(map(known.__getitem__, turns[1:]))]
+        first = self._segment(turns[0], first=begun.start == 0) if turns[0] else ()
+        for each in turns[1:]:
+            if each not in known:
+                known[each] = self._segment(each, first=False)
+                self._turns_characters += len(each)
+        following = chain.from_iterable(map(known.__getitem__, turns[1:]))
+        ids = [*begun.ids[: begun.count], *first, *following]
+        start, count = begun.start, begun.count
+        if len(turns) > 1:
+            start, count = len(text) - len(turns[-1]), len(ids) - len(known[turns[-1]])
         if self._turns_characters > _CACHE_CHARACTERS:
             self._forget_turns()
-        return ids
+        return _Whole(ids, start, count)
 
     def _forget_turns(self) -> None:
         """Begin anew to gather the ids of segments and tokens behind the start of a text."""
@@ -305,6 +330,7 @@ class SegmentEncoder:
         self._remembered.clear()
         self._whole.clear()
         self._whole_characters = 0
+        self._last = "", _NOTHING
         self._segments.forget()
         self._forget_turns()
         self.characters_encoded = 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 #: Unicode White_Space, which is what the library strips; Python's ``\s`` has four more.
@@ -86,6 +87,13 @@ class LiteralSplitter:
             return None
         return self._all.split(text)
 
+    @cached_property
+    def cuts_stay(self) -> bool:
+        """Whether what follows a text has no say in how it was cut: no literal holds another."""
+        return not any(
+            one in other for one in self._literals for other in self._literals if one is not other
+        )
+
     def split(self, text: str, start: int, stop: int) -> Iterator[Piece]:
         """The pieces of ``text[start:stop]``; ``start`` is 0 or the end of an added token."""
         done = position = start
@@ -154,6 +162,11 @@ class Splitter:
     def lookahead(self) -> int:
         """How many characters after a cut may have had a say in it."""
         return self._first.lookahead
+
+    @property
+    def cuts_stay(self) -> bool:
+        """Whether what follows a text has no say in how :meth:`in_turns` cut it."""
+        return self._first.cuts_stay
 
     def can_split(self, text: str) -> bool:
         """False where the cuts are not certain, so that only the whole text may be encoded."""
