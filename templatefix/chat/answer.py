@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """One call. ``arguments`` is JSON text, as the API carries it."""
 
     name: str
     arguments: str
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The fields of an assistant message, exactly as the parsers return them.
 
     ``None`` is a field that the API leaves out or sends as null; ``""`` is an empty text.

@@ -142,7 +142,7 @@ class _Hunt:
             if told is not None:
                 meant = turn.answer or request.answer
                 if written.reasoning is None:
-                    meant = replace(meant, reasoning=None)
+                    meant = meant._replace(reasoning=None)
                 if not parsers.agree(told, meant):
                     return False
                 continue

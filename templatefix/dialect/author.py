@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Cut, Message, assistant_message, numbered
@@ -28,8 +28,7 @@ _Kind = tuple[str, bool, bool]
 Source = Literal["training-view", "dialect", "markers", "given", "server", "unknown"]
 
 
-@dataclass(frozen=True)
-class Completion:
+class Completion(NamedTuple):
     """What the model emitted: text with the spans of its parts, and where it is known from.
 
     ``written`` is None for ``unknown`` completions. ``tail`` is the generation prompt's own text.
@@ -281,7 +280,7 @@ class Author:
         if not (shape.content and shape.tool_calls and found.source in ("dialect", "unknown")):
             return found
         if found.source == "dialect" and shape.reasoning:
-            silent = replace(shape, reasoning=None)
+            silent = shape._replace(reasoning=None)
             known = self._learn_whole(messages, tools, kwargs, silent, seat).source
             if known in ("training-view", "markers"):
                 return found  # nothing but the reasoning is the dialect's
@@ -297,8 +296,8 @@ class Author:
         alone = [
             self._learn_whole(messages, tools, kwargs, part, seat)
             for part in (
-                replace(shape, tool_calls=()),
-                replace(shape, content=None),
+                shape._replace(tool_calls=()),
+                shape._replace(content=None),
             )
         ]
         words, calls = (each.layout for each in alone)
@@ -307,7 +306,7 @@ class Author:
         source: Source = "markers"
         if alone[1].source == "dialect":
             # The reasoning may be the dialect's; the calls have to be the template's.
-            bare = replace(shape, reasoning=None, content=None)
+            bare = shape._replace(reasoning=None, content=None)
             if self._learn_whole(messages, tools, kwargs, bare, seat).source == "dialect":
                 return None
             source = "dialect"

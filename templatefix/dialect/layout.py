@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from templatefix.chat.answer import Answer, ToolCall
 
@@ -39,8 +39,7 @@ class Layout:
     stop: str
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """A completion's text and where its parts are: character spans, end exclusive.
 
     ``calls`` begins where the text that is neither reasoning nor content begins; ``stop`` spans

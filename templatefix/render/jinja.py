@@ -47,6 +47,7 @@ _FORMATS = frozenset({"format", "format_map"})
 #: Printed expressions in which there is nothing to evaluate.
 _PLAIN = (nodes.TemplateData, nodes.Const, nodes.Name, nodes.Call)
 
+
 class _Template(jinja2.Template):
     """A template that reads the lines of its code once, and not for every exception."""
 

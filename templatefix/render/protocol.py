@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 #: Where the clock stands unless a run moves it: reports are reproducible.
 PINNED_CLOCK = datetime(2026, 1, 15, 12, 0, 0)
 
 
-@dataclass(frozen=True)
-class RenderRequest:
+class RenderRequest(NamedTuple):
     """One call of a chat template, after the server has prepared the messages.
 
     ``kwargs`` are the chat template kwargs; special tokens belong to the renderer.

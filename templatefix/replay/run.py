@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import Message, Scenario, Turn, answer_of
@@ -44,8 +44,7 @@ class Plan:
         return f"{name}/{kwargs or 'default'}/{self.client}/{self.replay}"
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """One request and what the server holds after it, in text and token ids.
 
     ``stream`` is the prompt alone where the completion is unknown.
@@ -74,8 +73,7 @@ class Request:
         )
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """The stream of one request against the prompt of the next; ``turn`` is the latter's.
 
     ``characters`` is the common prefix of the texts, ``reuse`` that of the ids. ``client_loss``
@@ -173,7 +171,7 @@ def rerun(run: Run, server: Server, encoder: Encoder, block_size: int) -> Run:
                 completed = completion_ids(encoder, prompt, ids, written.text)
             stream, stream_ids = prompt + written.text, ids + completed
         requests.append(
-            replace(request, prompt=prompt, prompt_ids=ids, stream=stream, stream_ids=stream_ids)
+            request._replace(prompt=prompt, prompt_ids=ids, stream=stream, stream_ids=stream_ids)
         )
     return _outcome(run.plan, tuple(requests), run.tools, encoder, block_size)
 

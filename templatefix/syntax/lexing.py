@@ -14,7 +14,6 @@ from jinja2.lexer import TOKEN_EOF, Lexer, Token, TokenStream, operators
 
 from templatefix.syntax.listing import RawToken, listing
 
-
 #: Kinds of raw tokens of which the parser sees kind and text.
 _AS_THEY_ARE = frozenset({"block_begin", "block_end", "variable_begin", "variable_end"})
 

@@ -71,12 +71,12 @@ class _Encoded:
 
 
 class _Whole(NamedTuple):
-    """The ids of a whole text: behind ``start``, before which it has ``count`` ids, it holds no
-    added token."""
+    """The ids of a whole text. Behind the character ``start`` it holds no added token; before that
+    it has ``settled`` ids."""
 
     ids: list[int]
     start: int = 0
-    count: int = 0
+    settled: int = 0
 
 
 _NOTHING = _Whole([])
@@ -197,13 +197,13 @@ class SegmentEncoder:
                 known[each] = self._segment(each, first=False)
                 self._turns_characters += len(each)
         following = chain.from_iterable(map(known.__getitem__, turns[1:]))
-        ids = [*begun.ids[: begun.count], *first, *following]
-        start, count = begun.start, begun.count
+        ids = [*begun.ids[: begun.settled], *first, *following]
+        start, settled = begun.start, begun.settled
         if len(turns) > 1:
-            start, count = len(text) - len(turns[-1]), len(ids) - len(known[turns[-1]])
+            start, settled = len(text) - len(turns[-1]), len(ids) - len(known[turns[-1]])
         if self._turns_characters > _CACHE_CHARACTERS:
             self._forget_turns()
-        return _Whole(ids, start, count)
+        return _Whole(ids, start, settled)
 
     def _forget_turns(self) -> None:
         """Begin anew to gather the ids of segments and tokens behind the start of a text."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -137,7 +136,7 @@ def kept(
             content = None
         if tool.name in ("llama3_json", "olmo3"):
             content = None
-    return replace(answer, reasoning=thought or None, content=content or None)
+    return answer._replace(reasoning=thought or None, content=content or None)
 
 
 def _values(arguments: str, trims: bool) -> str:
@@ -149,9 +148,9 @@ def _values(arguments: str, trims: bool) -> str:
 
 def meant(answer: Answer, tool: ToolDialect | None) -> Answer:
     """The answer with empty fields as None, and arguments as values where they are dumped."""
-    found = replace(answer, reasoning=answer.reasoning or None, content=answer.content or None)
+    found = answer._replace(reasoning=answer.reasoning or None, content=answer.content or None)
     if tool is None:
         return found
     trims = tool.name == "seed_oss"  # the format writes values tightly, its parser trims them
     spelled = tuple(ToolCall(c.name, _values(c.arguments, trims)) for c in found.tool_calls)
-    return replace(found, tool_calls=spelled)
+    return found._replace(tool_calls=spelled)

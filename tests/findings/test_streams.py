@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from templatefix.chat.battery import BATTERY
@@ -74,9 +72,9 @@ def test_a_character_of_several_tokens_is_the_first_ones() -> None:
     run = replay(Plan(BATTERY[0], {}), made.author, made.encoder, 16)
     comparison = run.comparisons[0]
     ids = made.encoder.encode("à 漢字!")
-    after = replace(comparison.after, prompt_ids=[*comparison.before.stream_ids[:-3], *ids])
+    after = comparison.after._replace(prompt_ids=[*comparison.before.stream_ids[:-3], *ids])
     reuse = len(after.prompt_ids) - len(ids)
-    changed = replace(comparison, after=after, reuse=reuse)
+    changed = comparison._replace(after=after, reuse=reuse)
     streams = streams_of(changed, made.encoder)
     shown = [*(other for _, other in streams.pairs if other), *streams.new]
     assert [token.id for token in shown] == ids

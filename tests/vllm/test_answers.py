@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -96,7 +95,7 @@ def _composed(answer: Answer) -> Answer:
     def composed(text: str | None) -> str | None:
         return None if text is None else unicodedata.normalize("NFC", text)
 
-    return replace(answer, reasoning=composed(answer.reasoning), content=composed(answer.content))
+    return answer._replace(reasoning=composed(answer.reasoning), content=composed(answer.content))
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)

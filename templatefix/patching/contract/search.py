@@ -86,7 +86,7 @@ def _plan(scenario: Scenario, kwargs: Kwargs, form: Form) -> Plan:
 def _thinking(plan: Plan) -> Plan:
     """The same with reasoning in every answer: some modes do not answer without."""
     turns = tuple(
-        replace(turn, answer=replace(turn.answer, reasoning=f"r{i}"))
+        replace(turn, answer=turn.answer._replace(reasoning=f"r{i}"))
         if turn.answer and not turn.answer.reasoning
         else turn
         for i, turn in enumerate(plan.scenario.turns)

@@ -62,11 +62,11 @@ def _smaller_turns(turn: Turn, after: Turn | None) -> Iterator[tuple[Turn, Turn 
         silent = Answer(answer.reasoning, answer.content or "a" + number)
         yield replace(turn, answer=silent), replace(after, new_messages=(question,))
         if len(answer.tool_calls) > 1:
-            single = replace(answer, tool_calls=answer.tool_calls[:1])
+            single = answer._replace(tool_calls=answer.tool_calls[:1])
             yield replace(turn, answer=single), replace(after, new_messages=after.new_messages[:1])
-        bare = tuple(replace(call, arguments="{}") for call in answer.tool_calls)
+        bare = tuple(call._replace(arguments="{}") for call in answer.tool_calls)
         if bare != answer.tool_calls:
-            yield replace(turn, answer=replace(answer, tool_calls=bare)), after
+            yield replace(turn, answer=answer._replace(tool_calls=bare)), after
     if len(turn.new_messages) > 1 and turn.new_messages[0]["role"] == "system":
         yield replace(turn, new_messages=turn.new_messages[1:]), after
     for i, message in enumerate(turn.new_messages):
@@ -75,11 +75,11 @@ def _smaller_turns(turn: Turn, after: Turn | None) -> Iterator[tuple[Turn, Turn 
             yield replace(turn, new_messages=(*new, *turn.new_messages[i + 1 :])), after
     if answer is not None:
         if answer.reasoning is not None:
-            yield replace(turn, answer=replace(answer, reasoning=None)), after
+            yield replace(turn, answer=answer._replace(reasoning=None)), after
         for text in _shorter(answer.reasoning or ""):
-            yield replace(turn, answer=replace(answer, reasoning=text)), after
+            yield replace(turn, answer=answer._replace(reasoning=text)), after
         for text in _shorter(answer.content or ""):
-            yield replace(turn, answer=replace(answer, content=text)), after
+            yield replace(turn, answer=answer._replace(content=text)), after
 
 
 def _asks(turn: Turn) -> bool:

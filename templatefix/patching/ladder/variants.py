@@ -37,7 +37,7 @@ class _Variant:
 
     def render(self, request: RenderRequest) -> str:
         kwargs = {**(request.kwargs or {}), self.variable: self.number}
-        return self.renderer.render(replace(request, kwargs=kwargs))
+        return self.renderer.render(request._replace(kwargs=kwargs))
 
 
 def variants(

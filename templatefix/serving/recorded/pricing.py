@@ -8,7 +8,7 @@ client has lost.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from templatefix.chat.answer import Answer
 from templatefix.chat.conversation import answer_of
@@ -171,7 +171,7 @@ class Pricer:
         """What a model usually writes for an answer with calls; nothing where that is not known."""
         author = self._subject.author
         for reasoning in (answer.reasoning, "x"):  # whatever it thought, the calls look the same
-            meant = replace(answer, reasoning=reasoning)
+            meant = answer._replace(reasoning=reasoning)
             try:
                 found = author.completion(before.messages, tools, before.kwargs, meant)
             except Unspoken:

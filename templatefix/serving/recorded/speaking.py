@@ -73,7 +73,7 @@ class Speaker:
         for meant in _meant(returned, cut):
             found = author.completion(held.messages, held.tools, held.kwargs, meant, cut)
             if found.written is not None:
-                found = replace(found, written=_ended(found.written, answer, cut))
+                found = found._replace(written=_ended(found.written, answer, cut))
             first = first or found
             if cut is not None or found.written is None:
                 break
@@ -113,7 +113,7 @@ def _meant(answer: Answer, cut: Cut | None) -> Iterator[Answer]:
         return
     bare = stripped(answer)
     if cut == "content":
-        yield replace(bare, content=(answer.content or "").lstrip())
+        yield bare._replace(content=(answer.content or "").lstrip())
         return
     yield bare
     for reasoning in _trimmed(answer.reasoning):
@@ -138,7 +138,7 @@ def _ended(written: Written, answer: Recorded, cut: Cut | None) -> Written:
     if cut is not None:
         return written
     stop = answer.stop if answer.ended and answer.stop else ""
-    return replace(written, text=written.text[:end] + stop, stop=(end, end + len(stop)))
+    return written._replace(text=written.text[:end] + stop, stop=(end, end + len(stop)))
 
 
 def _with_what_was_lost(written: Written, returned: Answer, tags: Tags | None) -> Written:
@@ -163,4 +163,4 @@ def _with_what_was_lost(written: Written, returned: Answer, tags: Tags | None) -
         found = content is not None and said.strip() == returned.content.strip()
         if found or (content is None and written.calls is None):
             content = (after, end)
-    return replace(written, reasoning=reasoning, content=content)
+    return written._replace(reasoning=reasoning, content=content)
