@@ -16,7 +16,7 @@ from templatefix.cli.errands import Errand, OptionsHash
 from templatefix.cli.lines import FileLines, Lines, StdoutLines
 from templatefix.cli.manner import Manner
 from templatefix.cli.output import tell_written, write_file
-from templatefix.cli.presenting import edition, tell_fault, write
+from templatefix.cli.presenting import Document, edition, tell_fault
 from templatefix.cli.resumed import ResumedLines
 from templatefix.findings.outcome import Report
 from templatefix.report.json_lines import report_line
@@ -51,31 +51,39 @@ class Gathered:
         self._whole = whole
         self._accepted = accepted
         self._write_baseline = write_baseline
-        self._taken: list[tuple[Report, str]] = []
-        self.endings: Sequence[tuple[Ending, str]] = ()
+        self._document = Document(whole)
+        self._held_back: list[tuple[Report, str]] = []
+        self.endings: list[tuple[Ending, str]] = []
 
     def known(self, errand: Errand) -> tuple[Content, ...]:
         return ()
 
     def take(self, errand: Errand, outcome: Outcome) -> Ending:
         assert outcome.report is not None
-        self._taken.append((outcome.report, errand.planned.settings.fail_on))
-        return ending(outcome.report)
+        taken = outcome.report, errand.planned.settings.fail_on
+        if self._write_baseline is not None:  # what is accepted, all of them together tell
+            self._held_back.append(taken)
+            return ending(outcome.report)
+        return self._add(*taken, self._whole.baseline)
+
+    def _add(self, report: Report, fail_on: str, baseline: str | None) -> Ending:
+        if self._accepted is not None and baseline is not None:
+            report = hide(report, self._accepted, Path(baseline))
+        self._document.add(report)
+        self.endings.append((ending(report), fail_on))
+        return self.endings[-1][0]
 
     def close(self) -> None:
-        taken = self._taken
-        accepted, baseline = self._accepted, self._whole.baseline
         if self._write_baseline is not None:
-            accepted = accept((report for report, _ in taken), self._write_baseline)
-            write_file(str(self._write_baseline), baseline_text(accepted))
-            where = visible(str(self._write_baseline))
-            click.echo(f"wrote {len(accepted)} findings to {where}", err=True)
-            baseline = str(self._write_baseline)
-        if accepted is not None and baseline is not None:
-            file = Path(baseline)
-            taken = [(hide(report, accepted, file), fail_on) for report, fail_on in taken]
-        write([report for report, _ in taken], self._whole)
-        self.endings = [(ending(report), fail_on) for report, fail_on in taken]
+            written = str(self._write_baseline)
+            reports = (report for report, _ in self._held_back)
+            self._accepted = accept(reports, self._write_baseline)
+            write_file(written, baseline_text(self._accepted))
+            told = f"wrote {len(self._accepted)} findings to {visible(written)}"
+            click.echo(told, err=True)
+            for report, fail_on in self._held_back:
+                self._add(report, fail_on, written)
+        self._document.write()
 
 
 class Streamed:

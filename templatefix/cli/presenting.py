@@ -6,6 +6,8 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,26 +23,82 @@ from templatefix.report.visible import visible
 from templatefix.rules import RULES
 from templatefix.settings import Settings
 
+if TYPE_CHECKING:  # a run imports the modules of its own format only
+    from templatefix.report.text import TextReport
+
 # What people read comfortably, in cells; a file or a pipe gets the wider one.
 _NARROWEST, _WIDEST = 60, 100
 
 
-def write(reports: Sequence[Report], settings: Settings) -> None:
-    """Write one document about all of them."""
-    if settings.output_format == "html":
-        write_pages(reports, settings.output, _edition(reports), quiet=settings.quiet)
-    elif settings.output is None:
-        write_stdout(_formatted(reports, settings))
-    else:
-        write_file(settings.output, _formatted(reports, settings))
-        tell_written(settings.output, quiet=settings.quiet)
-    if settings.plot is not None and not any(ending(report).unusable for report in reports):
-        write_figure(reports, settings.plot)
-        tell_written(settings.plot, quiet=settings.quiet)
-    if settings.output_format == "text" and settings.output is None:
-        return
-    for report in reports:
-        tell_fault(report)
+class Document:
+    """One document about all reports, in the format that the settings ask for.
+
+    The text for people is made as they come, while others work, and not when all wait for it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._reports: list[Report] = []
+
+    @cached_property
+    def _text(self) -> TextReport | None:
+        # Made with the first report, when those who make reports have begun to.
+        return _text_for(self._settings) if self._settings.output_format == "text" else None
+
+    def add(self, report: Report) -> None:
+        self._reports.append(report)
+        if self._text is not None:
+            self._text.add(report)
+
+    def write(self) -> None:
+        """Write it where the settings say, with the figure that they ask for."""
+        reports, settings = self._reports, self._settings
+        if settings.output_format == "html":
+            write_pages(reports, settings.output, _edition(reports), quiet=settings.quiet)
+        elif settings.output is None:
+            write_stdout(self._formatted())
+        else:
+            write_file(settings.output, self._formatted())
+            tell_written(settings.output, quiet=settings.quiet)
+        if settings.plot is not None and not any(ending(report).unusable for report in reports):
+            write_figure(reports, settings.plot)
+            tell_written(settings.plot, quiet=settings.quiet)
+        if self._text is not None and settings.output is None:
+            return
+        for report in reports:
+            tell_fault(report)
+
+    def _formatted(self) -> str:
+        """The document; only the module of its format is imported."""
+        reports, settings = self._reports, self._settings
+        if self._text is not None:
+            return self._text.text()
+        if settings.output_format == "github":
+            from templatefix.report.github import github_report
+
+            return github_report(reports)
+        made_by = _edition(reports)
+        if settings.output_format == "sarif":
+            from templatefix.report.sarif import sarif_report
+
+            return sarif_report(reports, made_by, RULES)
+        from templatefix.report.json_report import json_report
+
+        return json_report(reports, made_by, full=settings.full)
+
+
+def _text_for(settings: Settings) -> TextReport:
+    from templatefix.report.text import TextReport, TextStyle
+
+    return TextReport(
+        TextStyle(
+            width=_width(settings),
+            colour=_coloured(settings),
+            quiet=settings.quiet,
+            verbose=settings.verbose,
+            infos=not settings.quiet or settings.verbose or settings.fail_on == "info",
+        )
+    )
 
 
 def tell_fault(report: Report) -> None:
@@ -59,33 +117,6 @@ def _edition(reports: Sequence[Report]) -> Edition:
 def edition(renderer: str) -> Edition:
     """That of reports made now."""
     return Edition(__version__, PRESENTATION, renderer, PINNED_CLOCK.isoformat())
-
-
-def _formatted(reports: Sequence[Report], settings: Settings) -> str:
-    """The report in the format that is wanted; only that format's module is imported."""
-    if settings.output_format == "text":
-        from templatefix.report.text import TextStyle, text_report
-
-        style = TextStyle(
-            width=_width(settings),
-            colour=_coloured(settings),
-            quiet=settings.quiet,
-            verbose=settings.verbose,
-            infos=not settings.quiet or settings.verbose or settings.fail_on == "info",
-        )
-        return text_report(reports, style)
-    if settings.output_format == "github":
-        from templatefix.report.github import github_report
-
-        return github_report(reports)
-    made_by = _edition(reports)
-    if settings.output_format == "sarif":
-        from templatefix.report.sarif import sarif_report
-
-        return sarif_report(reports, made_by, RULES)
-    from templatefix.report.json_report import json_report
-
-    return json_report(reports, made_by, full=settings.full)
 
 
 def _coloured(settings: Settings) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,19 +69,38 @@ class TextStyle:
         )
 
 
-def text_report(reports: Sequence[Report], style: TextStyle) -> str:
-    """The whole report; empty, or lines that each end in a newline."""
-    lines: list[str] = []
-    for report in reports:
+class TextReport:
+    """The report on templates that come one after another."""
+
+    def __init__(self, style: TextStyle) -> None:
+        self._style = style
+        self._lines: list[str] = []
+        self._checked: list[Report] = []
+
+    def add(self, report: Report) -> None:
+        style, lines = self._style, self._lines
         shown = report_lines(report, style)
         # A blank line sets off what has something to say.
         if lines and (len(shown) > 2 or lines[-1].startswith(" ")) and shown and not style.quiet:
             lines.append("")
         lines += shown
-    checked = [report for report in reports if report.skipped is None]
-    if len(checked) > 1 and not style.quiet:
-        lines += ["", style.paint(summary(checked), "bold")]
-    return "".join(line + "\n" for line in lines)
+        if report.skipped is None:
+            self._checked.append(report)
+
+    def text(self) -> str:
+        """The whole report; empty, or lines that each end in a newline."""
+        end = []
+        if len(self._checked) > 1 and not self._style.quiet:
+            end = ["", self._style.paint(summary(self._checked), "bold")]
+        return "".join(line + "\n" for line in (*self._lines, *end))
+
+
+def text_report(reports: Iterable[Report], style: TextStyle) -> str:
+    """The report on all of them."""
+    whole = TextReport(style)
+    for report in reports:
+        whole.add(report)
+    return whole.text()
 
 
 def summary(reports: Iterable[Report]) -> str:
