@@ -31,7 +31,7 @@ class TokenLine(int):
 
 
 class RawTokens:
-    """The raw tokens of a newline-normalised source, with their places and types.
+    """The raw tokens of a newline-normalised source, but for the whitespace between those of a tag.
 
     ``starts`` and ``ends`` are where each begins and ends, in characters of the source.
     """
@@ -45,17 +45,10 @@ class RawTokens:
             for (_, kind, value), start in zip(self.tokens, self.starts, strict=True)
         ]
 
-    def significant_before(self, index: int) -> int:
-        """The last token before ``index`` that the parser sees."""
-        index -= 1
-        while self.tokens[index][1] == "whitespace":
-            index -= 1
-        return index
-
 
 def _told_by_jinja(lexer: Lexer, source: str) -> tuple[list[RawToken], list[int]]:
     """The raw tokens of a source and where they begin; raises what Jinja raises of it."""
-    tokens = list(lexer.tokeniter(source, None))
+    tokens = [each for each in lexer.tokeniter(source, None) if each[1] != "whitespace"]
     starts = []
     position = 0
     for _, _, value in tokens:
@@ -110,8 +103,6 @@ def _located(environment: Environment, raw: RawTokens) -> Iterator[Token]:
     """
     make, line_of = tuple.__new__, TokenLine.of
     for index, (line, kind, value) in enumerate(raw.tokens):
-        if kind == "whitespace":  # which is dropped in any case
-            continue
         if kind == "operator":
             kind = operators[value]
         elif not (

@@ -1,14 +1,16 @@
 """Lists the raw tokens of a source as Jinja's lexer does, with one search for each of them.
 
 Jinja tries one rule after the other at every token of a tag. The rules are its own here, too: those
-of a tag are put together, so that one search tells which of them applies. Wherever a source is not
-regular nothing is listed, and Jinja has to say what is wrong with it.
+of a tag are put together, so that one search tells which of them applies. The whitespace between
+tokens, which Jinja lists as well and then drops, is passed over. Wherever a source is not regular
+nothing is listed, and Jinja has to say what is wrong with it.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from jinja2.lexer import Lexer, whitespace_re
 
@@ -108,38 +110,63 @@ class _Listing:
     def _tag(self, begin: str) -> bool:
         """The tokens of a tag and its end; a source may end within."""
         source, tokens, starts = self._source, self.tokens, self.starts
-        whole, inner = _patterns(self._lexer, begin)
+        rules = _rules(self._lexer, begin)
+        kinds = rules.kinds
         at, line, end = self._at, self._line, begin.replace("begin", "end")
         open_: list[str] = []
         while True:
             # Within brackets what looks like the end of the tag is operators.
-            found = (inner if open_ else whole).match(source, at)
+            found = (rules.inner if open_ else rules.whole).match(source, at)
             if found is None:
-                self._at = at
-                return at >= len(source)
-            kind, value = found.lastgroup or "", found[0]
+                self._at = len(source)
+                return at >= len(source) or whitespace_re.fullmatch(source, at) is not None
+            group = found.lastindex or 0
+            kind, value = kinds[group], found[group]
             if kind == "operator":
                 if value in _PAIRS:
                     open_.append(_PAIRS[value])
                 elif value in ")]}" and (not open_ or open_.pop() != value):
                     return False
-            tokens.append((line, kind, value))
-            starts.append(at)
-            if "\n" in value:
-                line += value.count("\n")
             at = found.end()
+            lines = found[0].count("\n")
+            if lines:  # in the whitespace before it, or in itself
+                line += lines
+                tokens.append((line - value.count("\n"), kind, value))
+            else:
+                tokens.append((line, kind, value))
+            starts.append(at - len(value))
             if kind == end:
                 self._line = line
                 self._move_to(found)
                 return True
 
 
+class _Rules(NamedTuple):
+    """What matches any token of a tag with the whitespace before it, and any but the tag's end.
+
+    ``kinds`` are those of tokens, by the number of the group that holds them.
+    """
+
+    whole: re.Pattern[str]
+    inner: re.Pattern[str]
+    kinds: dict[int, str]
+
+
 @lru_cache(maxsize=8)
-def _patterns(lexer: Lexer, begin: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What matches any token of a tag, and any but its end; groups have the names of kinds."""
-    parts = []
+def _rules(lexer: Lexer, begin: str) -> _Rules:
+    patterns = {}
     for rule in lexer.rules[begin]:
         flags = "".join(sign for sign, flag in _FLAGS.items() if rule.pattern.flags & flag)
         pattern = f"(?{flags}:{rule.pattern.pattern})" if flags else rule.pattern.pattern
-        parts.append(f"(?P<{rule.tokens}>{pattern})")
-    return re.compile("|".join(parts)), re.compile("|".join(parts[1:]))
+        patterns[str(rule.tokens)] = pattern
+    del patterns["whitespace"]
+    # Most tokens are names, and nothing else begins with a letter.
+    parts = [f"(?P<word>(?=[^\\W\\d]){patterns['name']})"]
+    parts += [f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()]
+    whole = re.compile(rf"\s*(?:{'|'.join(parts)})")
+    end = begin.replace("begin", "end")
+    # The same groups, of which one finds nothing.
+    inner = re.compile(whole.pattern.replace(f"(?P<{end}>{patterns[end]})", f"(?P<{end}>(?!))"))
+    kinds = {number: kind for kind, number in whole.groupindex.items()}
+    kinds[whole.groupindex["word"]] = "name"
+    return _Rules(whole, inner, kinds)

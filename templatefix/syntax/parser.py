@@ -213,11 +213,11 @@ class RecordingParser(Parser):
             tag = own
             while self.raw.tokens[tag][1] != "block_begin":
                 tag -= 1
-            self.inner[id(node)] = (tag, self.raw.significant_before(last))
+            self.inner[id(node)] = (tag, last - 1)
         elif isinstance(node, nodes.Keyword):
             first, last = self.extent(node.value)
-            equals = self.raw.significant_before(first)
-            self.inner[id(node)] = (self.raw.significant_before(equals), last)
+            equals = first - 1
+            self.inner[id(node)] = (equals - 1, last)
         elif isinstance(node, nodes.UnaryExpr):
             self.inner[id(node)] = (own, self.extent(node.node)[1])
         else:
@@ -236,13 +236,13 @@ class RecordingParser(Parser):
         """``x|a`` in ``x|a|b``: it ends before the bar that starts the next filter."""
         if id(inner) in self.inner:
             return
-        bar = self.raw.significant_before(cast(TokenLine, before.lineno).token)
+        bar = cast(TokenLine, before.lineno).token - 1
         first, node = cast(TokenLine, inner.lineno).token, inner.node
         while isinstance(node, nodes.Filter):
             first, node = cast(TokenLine, node.lineno).token, node.node
         if node is not None:
             first = self.extent(node)[0]
-        self.inner[id(inner)] = (first, self.raw.significant_before(bar))
+        self.inner[id(inner)] = (first, bar - 1)
 
 
 def _recording(parse: Callable[..., nodes.Expr]) -> Callable[..., nodes.Expr]:
