@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -20,8 +20,9 @@ from templatefix.tokens import Encoder
 Kwargs = Mapping[str, Any]
 Tools = Sequence[Message] | None
 
-#: Messages and tools as JSON, kwargs as JSON, and whether a generation prompt is wanted.
-Key = tuple[tuple[str, ...], tuple[str, ...], str, bool]
+#: Messages and tools as :func:`_spell` writes them, kwargs so, and whether a generation prompt is
+#: wanted.
+Key = tuple[tuple[bytes, ...], tuple[bytes, ...], bytes, bool]
 
 #: Values that leave a kwarg as it is without it (vLLM 0.32: ``renderers/params.py``).
 _UNSET = (None, "auto")
@@ -52,7 +53,7 @@ class Server:
         self._presented = dict(_presented_battery(content_format))
         # A request is looked for by its key before it is sent.
         self._asked: tuple[object, ...] = (None, None, None, None)
-        self._key: Key = (), (), "", False
+        self._key: Key = (), (), b"", False
 
     def like(self, renderer: Renderer) -> Server:
         """Another template's server, which prepares messages alike and knows these already."""
@@ -180,7 +181,7 @@ class Server:
             self._asked, self._key = asked, key
         return key
 
-    def _spellings(self, sent: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    def _spellings(self, sent: Sequence[Mapping[str, Any]]) -> tuple[bytes, ...]:
         spelled = self._spelled
         return tuple(
             [known[1] if (known := spelled.get(id(each))) else self.spelling(each) for each in sent]
@@ -190,12 +191,12 @@ class Server:
         """Every request so far and what came of it, but for those at another time of day."""
         for ((messages, tools, kwargs, generation_prompt), clock), known in self._prompts.items():
             if clock == PINNED_CLOCK:
-                shown = [json.loads(tool) for tool in tools] or None
-                told = [json.loads(message) for message in messages]
-                yield told, shown, json.loads(kwargs), generation_prompt, known
+                shown = list(map(marshal.loads, tools)) or None
+                told = list(map(marshal.loads, messages))
+                yield told, shown, marshal.loads(kwargs), generation_prompt, known
 
-    def spelling(self, sent: Mapping[str, Any]) -> str:
-        """A message, a tool or kwargs as JSON. Nobody changes them once they have been sent."""
+    def spelling(self, sent: Mapping[str, Any]) -> bytes:
+        """What a message, a tool or kwargs say. Nobody changes them once they have been sent."""
         known = self._spelled.get(id(sent))
         if known is None:
             known = self._spelled[id(sent)] = (sent, _spell(sent))
@@ -214,12 +215,13 @@ class Server:
         return known[1]
 
 
-def _spell(sent: Mapping[str, Any]) -> str:
-    return json.dumps(dict(sent))
+def _spell(sent: Mapping[str, Any]) -> bytes:
+    """JSON values as bytes: alike for what is alike, which takes version 2, without references."""
+    return marshal.dumps(dict(sent), 2)
 
 
 @cache
-def _spelled_battery() -> Mapping[int, tuple[object, str]]:
+def _spelled_battery() -> Mapping[int, tuple[object, bytes]]:
     """The spellings of all that every template is sent, by identity: they are made once."""
     return {id(each): (each, _spell(each)) for each in (*new_messages(), *TOOLS)}
 

@@ -23,7 +23,7 @@ from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
 
 #: A kind of request: its kwargs as JSON, whether it has tools, and whether a tool's result is last.
-_Kind = tuple[str, bool, bool]
+_Kind = tuple[bytes, bool, bool]
 
 Source = Literal["training-view", "dialect", "markers", "given", "server", "unknown"]
 
