@@ -32,14 +32,12 @@ class Missing(NamedTuple):
 def unguarded_keys(template: Template) -> tuple[Missing, ...]:
     """Concatenations and method calls on what may be missing, with no test of it around."""
     conversation = find_conversation(template)
-    messages = {
-        loop.target.name for loop in conversation.loops if isinstance(loop.target, nodes.Name)
-    }
+    messages = {loop.target.name for loop in conversation.loops if type(loop.target) is nodes.Name}
     tests = _Tests(template)
     found = []
     kinds = (nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Call)
     for node, parent, field in template.placed(*kinds):
-        if isinstance(node, nodes.Name) and node.name == "tools":
+        if type(node) is nodes.Name and node.name == "tools":
             if _needs_tools(template, node, parent, field) and not tests.know(node, "tools"):
                 found.append(Missing(template.span(node), "tools"))
             continue
@@ -47,7 +45,7 @@ def unguarded_keys(template: Template) -> tuple[Missing, ...]:
         if key is None or not _hurts(template, node):
             continue
         base = getattr(node, "node", None)
-        of_message = key in _OF_MESSAGES and isinstance(base, nodes.Name) and base.name in messages
+        of_message = key in _OF_MESSAGES and type(base) is nodes.Name and base.name in messages
         if (of_message or key in _OF_TOOLS) and not tests.know(node, key):
             found.append(Missing(template.span(node), key))
     return tuple(found)
@@ -56,11 +54,11 @@ def unguarded_keys(template: Template) -> tuple[Missing, ...]:
 def _hurts(template: Template, node: nodes.Node) -> bool:
     """Whether Jinja raises when the value is undefined."""
     parent = template.parents[id(node)].parent
-    if isinstance(parent, nodes.Add):
+    if type(parent) is nodes.Add:
         return True
-    if isinstance(parent, nodes.Getattr) and parent.node is node:
+    if type(parent) is nodes.Getattr and parent.node is node:
         call = template.parents[id(parent)].parent
-        return isinstance(call, nodes.Call) and call.node is parent
+        return type(call) is nodes.Call and call.node is parent
     return False
 
 
@@ -68,7 +66,7 @@ def _needs_tools(
     template: Template, node: nodes.Name, parent: nodes.Node | None, field: str
 ) -> bool:
     """A loop over ``tools``, which is None in a request without tools."""
-    if node.ctx != "load" or not isinstance(parent, nodes.For) or field != "iter":
+    if node.ctx != "load" or type(parent) is not nodes.For or field != "iter":
         return False
     return "tools" not in assigned_names(template)
 
@@ -108,7 +106,7 @@ def _names_in(template: Template, test: nodes.Node) -> Iterator[str]:
         key = field_of(node)
         if key is not None:
             yield key
-        elif isinstance(node, nodes.Name):
+        elif type(node) is nodes.Name:
             yield node.name
-        elif isinstance(node, nodes.Const) and isinstance(node.value, str):
+        elif type(node) is nodes.Const and isinstance(node.value, str):
             yield node.value

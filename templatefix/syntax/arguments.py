@@ -29,7 +29,7 @@ def unguarded_arguments(template: Template) -> tuple[ArgumentsUse, ...]:
     asked = [
         node
         for node, _, _ in template.placed(nodes.Test)
-        if isinstance(node, nodes.Test)
+        if type(node) is nodes.Test
         and node.name in _ASKS_FOR_TYPE
         and carried.field(node.node) is not None
     ]
@@ -42,15 +42,15 @@ def unguarded_arguments(template: Template) -> tuple[ArgumentsUse, ...]:
 
 
 def _taken_for(node: nodes.Node, carried: Carried) -> str | None:
-    if isinstance(node, nodes.Filter) and node.node is not None:
+    if type(node) is nodes.Filter and node.node is not None:
         is_use = node.name in _OF_DICTS_AS_FILTERS and carried.field(node.node) is not None
         return "dict" if is_use else None
-    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
+    if type(node) is nodes.Call and type(node.node) is nodes.Getattr:
         is_use = node.node.attr in _OF_DICTS and carried.field(node.node.node) is not None
         return "dict" if is_use else None
-    if isinstance(node, nodes.Add):
+    if type(node) is nodes.Add:
         return "text" if any(map(carried.field, (node.left, node.right))) else None
-    if isinstance(node, nodes.Concat):
+    if type(node) is nodes.Concat:
         return "text" if any(map(carried.field, node.nodes)) else None
     return None
 

@@ -39,7 +39,7 @@ def _loops_over_content(template: Template) -> bool:
     messages = _message_names(_all(template, nodes.Assign), loops)
     by_macro = _macro_loops(template, messages)
     for loop in loops:
-        name = loop.iter.name if isinstance(loop.iter, nodes.Name) else None
+        name = loop.iter.name if type(loop.iter) is nodes.Name else None
         in_macro = id(loop) in by_macro
         if (
             _is_content(loop.iter, messages)
@@ -80,7 +80,7 @@ def _macro_loops(template: Template, messages: frozenset[str]) -> dict[int, set[
         filled = {
             parameter
             for call in calls
-            if isinstance(call.node, nodes.Name) and call.node.name == macro.name
+            if type(call.node) is nodes.Name and call.node.name == macro.name
             for parameter, argument in _arguments(macro, call)
             if _is_content(argument, messages)
         }
@@ -111,21 +111,21 @@ def _bare(node: nodes.Node | None) -> nodes.Node | None:
 
 def _is_plain(node: nodes.Node, name: str) -> bool:
     bare = _bare(node)
-    return isinstance(bare, nodes.Name) and bare.ctx == "load" and bare.name == name
+    return type(bare) is nodes.Name and bare.ctx == "load" and bare.name == name
 
 
 def _is_content(node: nodes.Node, messages: frozenset[str]) -> bool:
     bare = _bare(node)
-    if isinstance(bare, nodes.Getattr):
+    if type(bare) is nodes.Getattr:
         read = bare.attr == "content"
-    elif isinstance(bare, nodes.Getitem):
-        read = isinstance(bare.arg, nodes.Const) and bare.arg.value == "content"
+    elif type(bare) is nodes.Getitem:
+        read = type(bare.arg) is nodes.Const and bare.arg.value == "content"
     else:
         return False
-    return read and isinstance(bare.node, nodes.Name) and bare.node.name in messages
+    return read and type(bare.node) is nodes.Name and bare.node.name in messages
 
 
 def _plain_name(target: nodes.Node) -> str:
-    if not isinstance(target, nodes.Name):
+    if type(target) is not nodes.Name:
         raise _NoPlainName
     return target.name

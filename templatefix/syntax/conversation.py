@@ -86,7 +86,7 @@ class Conversation:
         if type(node) is nodes.Filter and node.node is not None:
             return node.name not in _PLAIN_FILTERS and self.holds_messages(node.node)
         if type(node) is nodes.Getitem:
-            if isinstance(node.arg, nodes.Slice) or not self.holds_messages(node.node):
+            if type(node.arg) is nodes.Slice or not self.holds_messages(node.node):
                 return False
             return _is_ahead(node.arg)
         # A whole conversation handed to a function or compared: nobody knows what is read of it.
@@ -125,14 +125,14 @@ def find_conversation(template: Template) -> Conversation:
     loops = tuple(
         place.node
         for place in template.placed(nodes.For)
-        if isinstance(place.node, nodes.For)
+        if type(place.node) is nodes.For
         and (_holds(flow, place.node.iter, names) or _counts(flow, place.node.iter, names))
     )
     calls: dict[str, list[nodes.Call]] = {}
     for node, _, _ in template.placed(nodes.Macro, nodes.Call):
-        if isinstance(node, nodes.Macro):
+        if type(node) is nodes.Macro:
             calls.setdefault(node.name, [])
-        elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
+        elif type(node) is nodes.Call and type(node.node) is nodes.Name:
             calls.setdefault(node.node.name, []).append(node)
     printing = tuple(
         loop for loop in loops if any(map(_prints, template.below(loop, nodes.Output)))
@@ -149,7 +149,7 @@ def _holds(flow: Flow, expression: nodes.Node, names: Set[Variable]) -> bool:
         if type(node) is nodes.Filter and node.node is not None:
             if node.name == "reverse" or (node.name in _PLAIN_FILTERS and node.name != "first"):
                 stack.append(node.node)
-        elif type(node) is nodes.Getitem and isinstance(node.arg, nodes.Slice):
+        elif type(node) is nodes.Getitem and type(node.arg) is nodes.Slice:
             stack.append(node.node)
         elif type(node) is nodes.Add or type(node) is nodes.Or:
             stack.extend((node.left, node.right))
@@ -162,10 +162,10 @@ def _prints(output: nodes.Output) -> bool:
     """Whether an output prints text: a loop that only raises has checked the roles, no more."""
     return any(
         part.data.strip()
-        if isinstance(part, nodes.TemplateData)
+        if type(part) is nodes.TemplateData
         else not (
-            isinstance(part, nodes.Call)
-            and isinstance(part.node, nodes.Name)
+            type(part) is nodes.Call
+            and type(part.node) is nodes.Name
             and part.node.name == "raise_exception"
         )
         for part in output.nodes
@@ -175,8 +175,8 @@ def _prints(output: nodes.Output) -> bool:
 def _counts(flow: Flow, node: nodes.Node, names: Set[Variable]) -> bool:
     """``range(messages | length)``: a loop over the messages by their numbers."""
     return (
-        isinstance(node, nodes.Call)
-        and isinstance(node.node, nodes.Name)
+        type(node) is nodes.Call
+        and type(node.node) is nodes.Name
         and node.node.name == "range"
         and any(flow.variable(name) in names for name in node.find_all(nodes.Name))
     )
@@ -184,11 +184,11 @@ def _counts(flow: Flow, node: nodes.Node, names: Set[Variable]) -> bool:
 
 def _is_ahead(index: nodes.Node) -> bool:
     """``messages[-1]``, ``messages[loop.index]``, ``messages[i + 1]``."""
-    if isinstance(index, nodes.Neg):
+    if type(index) is nodes.Neg:
         return True
-    if isinstance(index, nodes.Getattr):
+    if type(index) is nodes.Getattr:
         return index.attr == "index" and _is_loop(index.node)
-    return isinstance(index, nodes.Add)
+    return type(index) is nodes.Add
 
 
 def _loops_around(template: Template, node: nodes.Node) -> Iterator[tuple[nodes.For, bool]]:
@@ -202,4 +202,4 @@ def _loops_around(template: Template, node: nodes.Node) -> Iterator[tuple[nodes.
 
 
 def _is_loop(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.Name) and node.name == "loop"
+    return type(node) is nodes.Name and node.name == "loop"

@@ -79,13 +79,14 @@ def dependences(template: Template) -> tuple[Dependence, ...]:
     origins: dict[_Key, set[Origin]] = defaultdict(set)
     outputs: dict[_Key, set[Span]] = defaultdict(set)
     for output, where in analysis.outputs():
+        printed = template.span(output)
         for reader, conditional in analysis.readers(output):
             at = template.span(reader)
             for origin in analysis.origins(reader):
                 if where is Where.HISTORY or origin.influence is not Influence.LATER_MESSAGES:
                     key = (at, conditional, where, origin.influence)
                     origins[key].add(origin)
-                    outputs[key].add(template.span(output))
+                    outputs[key].add(printed)
     return tuple(
         Dependence(
             influence,

@@ -31,7 +31,7 @@ class Flow:
         self._macros = {
             place.node.name: place.node
             for place in template.placed(nodes.Macro)
-            if isinstance(place.node, nodes.Macro)
+            if type(place.node) is nodes.Macro
         }
         self._locals = {
             macro.name: frozenset(
@@ -64,9 +64,9 @@ class Flow:
     def assigned(self, assignment: nodes.Assign | nodes.AssignBlock) -> Variable | None:
         """The variable that a ``set`` fills; None where it unpacks several."""
         target = assignment.target
-        if isinstance(target, nodes.NSRef):
+        if type(target) is nodes.NSRef:
             return target.name, target.attr
-        if isinstance(target, nodes.Name):
+        if type(target) is nodes.Name:
             return self._scoped(target, target.name), None
         return None
 
@@ -77,17 +77,17 @@ class Flow:
 
     def _edges(self) -> Iterator[tuple[Variable, nodes.Node]]:
         for node, _, _ in self._template.placed(nodes.Assign, nodes.AssignBlock, nodes.Call):
-            if isinstance(node, nodes.Assign):
+            if type(node) is nodes.Assign:
                 target = self.assigned(node)
                 if target is not None:
                     yield target, node.node
                     for key, value in _namespace_attributes(node.node):
                         yield (_written_name(node.target), key), value
-            elif isinstance(node, nodes.AssignBlock):
+            elif type(node) is nodes.AssignBlock:
                 target = self.assigned(node)
                 if target is not None:
                     yield from ((target, part) for part in self._printed(node))
-            elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name):
+            elif type(node) is nodes.Call and type(node.node) is nodes.Name:
                 macro = self._macros.get(node.node.name)
                 if macro is not None:
                     yield from _parameters(macro, node)
@@ -114,7 +114,7 @@ class Flow:
 
 
 def _written_name(target: nodes.Node) -> str:
-    return target.name if isinstance(target, nodes.Name) else ""
+    return target.name if type(target) is nodes.Name else ""
 
 
 def _parameters(macro: nodes.Macro, call: nodes.Call) -> Iterator[tuple[Variable, nodes.Node]]:
@@ -125,7 +125,7 @@ def _parameters(macro: nodes.Macro, call: nodes.Call) -> Iterator[tuple[Variable
 
 
 def _namespace_attributes(value: nodes.Node) -> Iterator[tuple[str, nodes.Expr]]:
-    if not isinstance(value, nodes.Call) or not isinstance(value.node, nodes.Name):
+    if type(value) is not nodes.Call or type(value.node) is not nodes.Name:
         return
     if value.node.name == "namespace":
         yield from ((pair.key, pair.value) for pair in value.kwargs)

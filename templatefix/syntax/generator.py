@@ -72,7 +72,7 @@ class MarkingGenerator(CodeGenerator):
             test = getattr(node, "test", None)
             if isinstance(node, (nodes.If, nodes.CondExpr, nodes.For)) and test is not None:
                 self._conditions.update((id(part), part) for part in conditions(template, test))
-            if isinstance(node, nodes.For) and test is not None:
+            if type(node) is nodes.For and test is not None:
                 self._filters[id(test)] = node
 
     def number(self, node: nodes.Node) -> int:
@@ -321,13 +321,13 @@ class MarkingGenerator(CodeGenerator):
     def visit_Assign(self, node: nodes.Assign, frame: Frame) -> None:
         super().visit_Assign(node, frame)
         self._fill_target(node.target, frame)
-        may_be_message = isinstance(node.target, nodes.Name) and isinstance(node.node, _ORIGINS)
+        may_be_message = type(node.target) is nodes.Name and isinstance(node.node, _ORIGINS)
         if self._loop_depth and may_be_message:
             self.traceline(f"tracing.adopt({self._names(node.target, frame)})")
 
     def _names(self, target: nodes.Node, frame: Frame) -> str:
         """A Python tuple of the variables that a loop or an assignment sets."""
-        names = [target] if isinstance(target, nodes.Name) else target.find_all(nodes.Name)
+        names = [target] if type(target) is nodes.Name else target.find_all(nodes.Name)
         return "(" + "".join(f"{frame.symbols.ref(name.name)}, " for name in names) + ")"
 
     def visit_AssignBlock(self, node: nodes.AssignBlock, frame: Frame) -> None:
@@ -366,21 +366,21 @@ class MarkingGenerator(CodeGenerator):
 
     def _fill_target(self, target: nodes.Node, frame: Frame) -> None:
         """A ``set`` has given its target a value."""
-        names = [target] if isinstance(target, nodes.Name) else target.find_all(nodes.Name)
+        names = [target] if type(target) is nodes.Name else target.find_all(nodes.Name)
         self._fill(frame.symbols.ref(name.name) for name in names)
 
     def _fill_by(self, test: nodes.Node, holds: bool, frame: Frame) -> None:
         """What a condition tells, once it is known how it came out."""
-        if isinstance(test, nodes.Not):
+        if type(test) is nodes.Not:
             self._fill_by(test.node, not holds, frame)
         elif isinstance(test, nodes.And if holds else nodes.Or):
             self._fill_by(test.left, holds, frame)
             self._fill_by(test.right, holds, frame)
-        elif isinstance(test, nodes.Test):
+        elif type(test) is nodes.Test:
             wanted = "defined" if holds else "undefined"
-            if test.name == wanted and isinstance(test.node, nodes.Name):
+            if test.name == wanted and type(test.node) is nodes.Name:
                 self._fill([frame.symbols.ref(test.node.name)])
-        elif isinstance(test, nodes.Name) and holds:  # what is undefined is false
+        elif type(test) is nodes.Name and holds:  # what is undefined is false
             self._fill([frame.symbols.ref(test.name)])
 
     def visit_Name(self, node: nodes.Name, frame: Frame) -> None:
@@ -420,7 +420,7 @@ class MarkingGenerator(CodeGenerator):
         self.write(f", {node.attr!r})")
 
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
-        if isinstance(node.arg, nodes.Slice):
+        if type(node.arg) is nodes.Slice:
             super().visit_Getitem(node, frame)
             return
         self.write("item(")
@@ -458,7 +458,7 @@ def conditions(template: Template, test: nodes.Expr) -> Iterator[nodes.Expr]:
         if isinstance(node, (nodes.And, nodes.Or)):
             stack.extend((node.right, node.left))
         # In "x is not y" two nodes share one piece of source; the outer one speaks for it.
-        elif isinstance(node, nodes.Not) and template.span(node.node) != template.span(node):
+        elif type(node) is nodes.Not and template.span(node.node) != template.span(node):
             stack.append(node.node)
         elif node is not test:
             yield node
@@ -469,11 +469,11 @@ def leaves(printed: nodes.Expr) -> Iterator[nodes.Expr]:
     stack: list[nodes.Expr] = [printed]
     while stack:
         node = stack.pop()
-        if isinstance(node, nodes.Add):
+        if type(node) is nodes.Add:
             stack.extend((node.right, node.left))
-        elif isinstance(node, nodes.Concat):
+        elif type(node) is nodes.Concat:
             stack.extend(reversed(node.nodes))
-        elif isinstance(node, nodes.CondExpr):
+        elif type(node) is nodes.CondExpr:
             stack.extend(part for part in (node.expr2, node.expr1) if part is not None)
         else:
             yield node

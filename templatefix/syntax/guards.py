@@ -71,40 +71,40 @@ def _role_names(template: Template) -> frozenset[str]:
     return frozenset(
         place.node.target.name
         for place in template.placed(nodes.Assign)
-        if isinstance(place.node, nodes.Assign)
-        and isinstance(place.node.target, nodes.Name)
+        if type(place.node) is nodes.Assign
+        and type(place.node.target) is nodes.Name
         and _is_role(place.node.node, frozenset())
     )
 
 
 def _roles_in(test: nodes.Node, names: frozenset[str]) -> frozenset[str] | None:
     """``message.role == "user" or ...``: the roles of which a condition requires one."""
-    if isinstance(test, nodes.Or):
+    if type(test) is nodes.Or:
         left, right = _roles_in(test.left, names), _roles_in(test.right, names)
         return None if left is None or right is None else left | right
-    if isinstance(test, nodes.And):
+    if type(test) is nodes.And:
         left, right = _roles_in(test.left, names), _roles_in(test.right, names)
         return left if right is None else right if left is None else left & right
-    if not isinstance(test, nodes.Compare) or len(test.ops) != 1:
+    if type(test) is not nodes.Compare or len(test.ops) != 1:
         return None
     operand = test.ops[0]
     subject = test.expr
-    while isinstance(subject, nodes.Filter) and subject.node is not None:
+    while type(subject) is nodes.Filter and subject.node is not None:
         subject = subject.node
     if not _is_role(subject, names):
         return None
-    if operand.op == "eq" and isinstance(operand.expr, nodes.Const):
+    if operand.op == "eq" and type(operand.expr) is nodes.Const:
         return frozenset({str(operand.expr.value)})
     if operand.op == "in" and isinstance(operand.expr, (nodes.List, nodes.Tuple)):
         items = operand.expr.items
-        if all(isinstance(item, nodes.Const) for item in items):
-            return frozenset(str(item.value) for item in items if isinstance(item, nodes.Const))
+        if all(type(item) is nodes.Const for item in items):
+            return frozenset(str(item.value) for item in items if type(item) is nodes.Const)
     return None
 
 
 def _is_role(node: nodes.Node, names: frozenset[str]) -> bool:
     """``message.role``, and not the role of its neighbour, or a variable that holds it."""
-    if isinstance(node, nodes.Name):
+    if type(node) is nodes.Name:
         return node.name in names
     return field_of(node) == "role" and isinstance(getattr(node, "node", None), nodes.Name)
 
@@ -121,7 +121,7 @@ def field_of(node: nodes.Node) -> str | None:
 
 
 def _text(node: nodes.Node) -> str | None:
-    return node.value if isinstance(node, nodes.Const) and isinstance(node.value, str) else None
+    return node.value if type(node) is nodes.Const and isinstance(node.value, str) else None
 
 
 def loop_around(template: Template, node: nodes.Node) -> nodes.Node:

@@ -80,8 +80,8 @@ def _is_local(template: Template, name: str, uses: list[nodes.Name]) -> bool:
     asked = [use for use in uses if tests_presence(template, use)]
     if not asked:
         return True
-    assignments = [place.parent for place in stores if isinstance(place.parent, nodes.Assign)]
-    constant = all(isinstance(assignment.node, nodes.Const) for assignment in assignments)
+    assignments = [place.parent for place in stores if type(place.parent) is nodes.Assign]
+    constant = all(type(assignment.node) is nodes.Const for assignment in assignments)
     if constant and len(assignments) == len(stores):
         return False
     first = min((place.parent or place.node for place in stores), key=template.span)
@@ -97,7 +97,7 @@ def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...]
     def compared_with(literals: Iterable[nodes.Node]) -> None:
         nonlocal boolean
         for literal in literals:
-            value = literal.value if isinstance(literal, nodes.Const) else None
+            value = literal.value if type(literal) is nodes.Const else None
             if isinstance(value, bool):
                 boolean = True
             elif isinstance(value, (str, int)):
@@ -106,22 +106,22 @@ def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...]
     for node, parent, variable in uses:
         if variable not in variables:
             continue
-        if isinstance(node, nodes.Assign):
+        if type(node) is nodes.Assign:
             compared_with([node.node])
             continue
         if is_condition(template, node):
             boolean = True
         top = _value_of(template, node)
         holder, field = template.parents[id(top)].parent, template.parents[id(top)].field
-        if isinstance(holder, nodes.Compare):
+        if type(holder) is nodes.Compare:
             compared_with(_partners(holder, top))
-        elif isinstance(holder, nodes.Operand) and holder.op in ("in", "notin"):
+        elif type(holder) is nodes.Operand and holder.op in ("in", "notin"):
             structure = True
         elif isinstance(holder, (nodes.Or, nodes.And)) and not is_condition(template, top):
             compared_with((holder.left, holder.right))
-        elif isinstance(holder, nodes.CondExpr) and field in ("expr1", "expr2"):
+        elif type(holder) is nodes.CondExpr and field in ("expr1", "expr2"):
             compared_with(part for part in (holder.expr1, holder.expr2) if part is not None)
-        elif isinstance(holder, nodes.Test) and holder.node is top:
+        elif type(holder) is nodes.Test and holder.node is top:
             boolean |= holder.name in ("true", "false", "boolean")
             if holder.name in ("sameas", "eq", "equalto", "==", "ne", "!="):
                 compared_with(holder.args)
@@ -130,11 +130,11 @@ def _values(template: Template, name: str) -> tuple[tuple[bool | int | str, ...]
             structure |= holder.name in ("mapping", "iterable", "sequence")
         elif isinstance(holder, (nodes.Output, nodes.Concat, nodes.Add)):
             free = True
-        if isinstance(parent, nodes.Filter) and parent.node is node:
+        if type(parent) is nodes.Filter and parent.node is node:
             if parent.name in DEFAULT_FILTERS:
                 compared_with(parent.args[:1])
             structure |= parent.name in STRUCTURE_FILTERS
-        elif isinstance(parent, nodes.For) and parent.iter is node:
+        elif type(parent) is nodes.For and parent.iter is node:
             structure = True
         elif isinstance(parent, (nodes.Getattr, nodes.Getitem)) and parent.node is node:
             structure |= flow.variable(parent) is None and not _is_called(template, parent)
@@ -157,7 +157,7 @@ def _variables(template: Template) -> tuple[Flow, _Edges, list[_Use]]:
     edges = [(target, list(_origins(value))) for target, value in flow.edges]
     uses = []
     for node, parent, _ in template.placed(nodes.Assign, nodes.Name, nodes.Getattr):
-        variable = flow.assigned(node) if isinstance(node, nodes.Assign) else flow.variable(node)
+        variable = flow.assigned(node) if type(node) is nodes.Assign else flow.variable(node)
         if variable is not None:
             uses.append((node, parent, variable))
     return flow, edges, uses
@@ -182,16 +182,16 @@ def _origins(expression: nodes.Node) -> Iterator[nodes.Node]:
     while stack:
         node = stack.pop()
         yield node
-        if isinstance(node, nodes.CondExpr):
+        if type(node) is nodes.CondExpr:
             stack.extend(part for part in (node.expr1, node.expr2) if part is not None)
         elif isinstance(node, (nodes.Or, nodes.And)):
             stack.extend((node.left, node.right))
-        elif isinstance(node, nodes.Filter) and node.node is not None:
+        elif type(node) is nodes.Filter and node.node is not None:
             if node.name in DEFAULT_FILTERS | _STRING_FILTERS:
                 stack.append(node.node)
         elif (
-            isinstance(node, nodes.Call)
-            and isinstance(node.node, nodes.Getattr)
+            type(node) is nodes.Call
+            and type(node.node) is nodes.Getattr
             and node.node.attr in _STRING_METHODS
         ):
             stack.append(node.node.node)
@@ -201,13 +201,13 @@ def _value_of(template: Template, node: nodes.Node) -> nodes.Node:
     """Climb from a variable through filters and methods that keep its value recognisable."""
     while True:
         parent = template.parents[id(node)].parent
-        if isinstance(parent, nodes.Filter) and parent.node is node:
+        if type(parent) is nodes.Filter and parent.node is node:
             if parent.name in DEFAULT_FILTERS | _STRING_FILTERS:
                 node = parent
                 continue
-        elif isinstance(parent, nodes.Getattr) and parent.attr in _STRING_METHODS:
+        elif type(parent) is nodes.Getattr and parent.attr in _STRING_METHODS:
             call = template.parents[id(parent)].parent
-            if isinstance(call, nodes.Call) and call.node is parent:
+            if type(call) is nodes.Call and call.node is parent:
                 node = call
                 continue
         return node
@@ -228,4 +228,4 @@ def _items(node: nodes.Node) -> Iterable[nodes.Node]:
 
 def _is_called(template: Template, node: nodes.Node) -> bool:
     parent = template.parents[id(node)].parent
-    return isinstance(parent, nodes.Call) and parent.node is node
+    return type(parent) is nodes.Call and parent.node is node

@@ -43,18 +43,18 @@ def is_settled(template: Template, condition: nodes.Node) -> bool:
 
 def _chain(template: Template, condition: nodes.Node) -> nodes.If | nodes.CondExpr | None:
     """The whole choice that a condition decides on."""
-    if isinstance(condition, nodes.CondExpr):
+    if type(condition) is nodes.CondExpr:
         return condition
     node: nodes.Node = condition
     place = template.parents[id(node)]
-    while isinstance(place.parent, nodes.Expr) and not isinstance(place.parent, nodes.CondExpr):
+    while isinstance(place.parent, nodes.Expr) and type(place.parent) is not nodes.CondExpr:
         node = place.parent
         place = template.parents[id(node)]
     chain = place.parent
     if place.field != "test" or not isinstance(chain, (nodes.If, nodes.CondExpr)):
         return None
     place = template.parents[id(chain)]
-    while place.field == "elif_" and isinstance(place.parent, nodes.If):
+    while place.field == "elif_" and type(place.parent) is nodes.If:
         chain = place.parent
         place = template.parents[id(chain)]
     return chain
@@ -83,12 +83,12 @@ def _printed(chain: nodes.If | nodes.CondExpr, following: _Next) -> str | int | 
 def _literal(body: Iterable[nodes.Node]) -> str | None:
     text = ""
     for statement in body:
-        if not isinstance(statement, nodes.Output):
+        if type(statement) is not nodes.Output:
             return None
         for part in statement.nodes:
-            if isinstance(part, nodes.TemplateData):
+            if type(part) is nodes.TemplateData:
                 text += part.data
-            elif isinstance(part, nodes.Const):
+            elif type(part) is nodes.Const:
                 text += str(part.value)
             else:
                 return None
@@ -97,26 +97,26 @@ def _literal(body: Iterable[nodes.Node]) -> str | None:
 
 def _outcome(test: nodes.Node, following: _Next) -> bool | None:
     """A condition's truth as far as it is about what follows; None where it is not known."""
-    if isinstance(test, nodes.Not):
+    if type(test) is nodes.Not:
         inner = _outcome(test.node, following)
         return None if inner is None else not inner
     if isinstance(test, (nodes.And, nodes.Or)):
-        decisive = isinstance(test, nodes.Or)
+        decisive = type(test) is nodes.Or
         sides = [_outcome(test.left, following), _outcome(test.right, following)]
         if decisive in sides:
             return decisive
         return None if None in sides else not decisive
-    if isinstance(test, nodes.Const):
+    if type(test) is nodes.Const:
         return bool(test.value)
     if _is_of_loop(test, "last"):
         return following.role is None
     if _is_of_loop(test, "nextitem"):
         return following.role is not None
-    if isinstance(test, nodes.Test) and _is_of_loop(test.node, "nextitem"):
+    if type(test) is nodes.Test and _is_of_loop(test.node, "nextitem"):
         if test.name in ("defined", "undefined"):
             return (following.role is not None) is (test.name == "defined")
         return None
-    if isinstance(test, nodes.Compare) and len(test.ops) == 1:
+    if type(test) is nodes.Compare and len(test.ops) == 1:
         if _counts_to_the_end(test):
             return following.role is not None
         if following.role is not None:
@@ -129,22 +129,22 @@ def _counts_to_the_end(test: nodes.Compare) -> bool:
     end = test.ops[0].expr
     if test.ops[0].op != "lt":
         return False
-    if isinstance(end, nodes.Sub):
-        is_one = isinstance(end.right, nodes.Const) and end.right.value == 1
+    if type(end) is nodes.Sub:
+        is_one = type(end.right) is nodes.Const and end.right.value == 1
         end = end.left if is_one and _is_of_loop(test.expr, "index0") else test
     elif not _is_of_loop(test.expr, "index"):
         return False
-    return isinstance(end, nodes.Filter) and end.name in ("length", "count")
+    return type(end) is nodes.Filter and end.name in ("length", "count")
 
 
 def _compared(test: nodes.Compare, role: str) -> bool | None:
     operand = test.ops[0]
     if not _is_next_role(test.expr):
         return None
-    if operand.op in ("eq", "ne") and isinstance(operand.expr, nodes.Const):
+    if operand.op in ("eq", "ne") and type(operand.expr) is nodes.Const:
         return (role == operand.expr.value) is (operand.op == "eq")
     if operand.op in ("in", "notin") and isinstance(operand.expr, (nodes.List, nodes.Tuple)):
-        named = [item.value for item in operand.expr.items if isinstance(item, nodes.Const)]
+        named = [item.value for item in operand.expr.items if type(item) is nodes.Const]
         if len(named) == len(operand.expr.items):
             return (role in named) is (operand.op == "in")
     return None
@@ -152,9 +152,9 @@ def _compared(test: nodes.Compare, role: str) -> bool | None:
 
 def _is_of_loop(node: nodes.Node, name: str) -> bool:
     return (
-        isinstance(node, nodes.Getattr)
+        type(node) is nodes.Getattr
         and node.attr == name
-        and isinstance(node.node, nodes.Name)
+        and type(node.node) is nodes.Name
         and node.node.name == "loop"
     )
 
@@ -166,12 +166,12 @@ def _is_next_role(node: nodes.Node) -> bool:
     owner = node.node  # type: ignore[attr-defined]
     if _is_of_loop(owner, "nextitem"):
         return True
-    if not isinstance(owner, nodes.Getitem):
+    if type(owner) is not nodes.Getitem:
         return False
     index = owner.arg
-    if isinstance(index, nodes.Add):
+    if type(index) is nodes.Add:
         parts = [index.left, index.right]
         return any(
-            _is_of_loop(part, "index0") or isinstance(part, nodes.Name) for part in parts
-        ) and any(isinstance(part, nodes.Const) and part.value == 1 for part in parts)
+            _is_of_loop(part, "index0") or type(part) is nodes.Name for part in parts
+        ) and any(type(part) is nodes.Const and part.value == 1 for part in parts)
     return _is_of_loop(index, "index")

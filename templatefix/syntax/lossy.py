@@ -50,18 +50,18 @@ def losses(template: Template) -> tuple[Loss, ...]:
 
 
 def _operation(node: nodes.Node) -> str | None:
-    if isinstance(node, nodes.Filter):
+    if type(node) is nodes.Filter:
         return node.name if node.name in _LOSSY else None
-    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
+    if type(node) is nodes.Call and type(node.node) is nodes.Getattr:
         return node.node.attr if node.node.attr in _LOSSY else None
     return None
 
 
 def _receiver(node: nodes.Node) -> nodes.Node:
-    if isinstance(node, nodes.Filter):
+    if type(node) is nodes.Filter:
         return node.node if node.node is not None else node
-    assert isinstance(node, nodes.Call)
-    assert isinstance(node.node, nodes.Getattr)
+    assert type(node) is nodes.Call
+    assert type(node.node) is nodes.Getattr
     return node.node.node
 
 
@@ -89,15 +89,15 @@ def _reaches_text(
         parent, field = template.parents[id(node)].parent, template.parents[id(node)].field
         if isinstance(parent, (nodes.Compare, nodes.Operand, nodes.Test)):
             return False
-        if isinstance(parent, nodes.Assign):
+        if type(parent) is nodes.Assign:
             target = carried.flow.assigned(parent)
             return target is None or target in printed
-        if isinstance(parent, nodes.Filter):
+        if type(parent) is nodes.Filter:
             if field == "node" and (parent.name in _LOSSY or parent.name in ("length", "count")):
                 return False
-        elif isinstance(parent, nodes.Getattr):
+        elif type(parent) is nodes.Getattr:
             call = template.parents[id(parent)].parent
-            if isinstance(call, nodes.Call) and call.node is parent and parent.attr in _LOSSY:
+            if type(call) is nodes.Call and call.node is parent and parent.attr in _LOSSY:
                 return False
         if parent is None or not isinstance(parent, nodes.Expr):
             return isinstance(parent, (nodes.Output, nodes.AssignBlock, nodes.For))

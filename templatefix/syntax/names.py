@@ -62,11 +62,11 @@ def looks_like_chat(template: Template) -> bool:
     nodes_found = [place.node for place in template.places]
     if any(isinstance(node, _PAGE) for node in nodes_found):
         return False
-    keys = {node.attr for node in nodes_found if isinstance(node, nodes.Getattr)}
+    keys = {node.attr for node in nodes_found if type(node) is nodes.Getattr}
     keys |= {
         node.value
         for node in nodes_found
-        if isinstance(node, nodes.Const) and isinstance(node.value, str)
+        if type(node) is nodes.Const and isinstance(node.value, str)
     }
     return bool(keys & {"role", "content"})
 
@@ -119,7 +119,7 @@ def loaded_names(node: nodes.Node) -> set[str]:
     return {
         name.name
         for name in (node, *node.find_all(nodes.Name))
-        if isinstance(name, nodes.Name) and name.ctx == "load"
+        if type(name) is nodes.Name and name.ctx == "load"
     }
 
 
@@ -133,11 +133,11 @@ def assigned_names(template: Template, *, parameters: bool = True) -> frozenset[
         if type(node) is nodes.Name:
             if node.ctx in contexts:
                 names.add(node.name)
-        elif isinstance(node, nodes.Macro):
+        elif type(node) is nodes.Macro:
             names.add(node.name)
-        elif isinstance(node, nodes.Import):
+        elif type(node) is nodes.Import:
             names.add(node.target)
-        elif isinstance(node, nodes.FromImport):
+        elif type(node) is nodes.FromImport:
             names.update(name if isinstance(name, str) else name[1] for name in node.names)
     return frozenset(names)
 
@@ -145,9 +145,9 @@ def assigned_names(template: Template, *, parameters: bool = True) -> frozenset[
 def tests_presence(template: Template, name: nodes.Name) -> bool:
     """Whether this reading of a name asks if it was given: ``is defined``, ``|default``, ..."""
     parent = template.parents[id(name)].parent
-    if isinstance(parent, nodes.Test):
+    if type(parent) is nodes.Test:
         return parent.node is name and parent.name in PRESENCE_TESTS
-    if isinstance(parent, nodes.Filter):
+    if type(parent) is nodes.Filter:
         return parent.node is name and parent.name in DEFAULT_FILTERS
     return False
 
@@ -157,6 +157,6 @@ def is_condition(template: Template, node: nodes.Node) -> bool:
     place = template.parents[id(node)]
     while isinstance(place.parent, (nodes.And, nodes.Or)):
         place = template.parents[id(place.parent)]
-    return isinstance(place.parent, nodes.Not) or (
+    return type(place.parent) is nodes.Not or (
         place.field == "test" and isinstance(place.parent, (nodes.If, nodes.CondExpr, nodes.For))
     )

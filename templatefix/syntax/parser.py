@@ -32,7 +32,7 @@ _BINARY: dict[str, type[nodes.BinExpr]] = {
 }  # fmt: skip
 _SIGNS: dict[str, type[nodes.UnaryExpr]] = {"sub": nodes.Neg, "add": nodes.Pos}
 
-_EXPRESSIONS = ("parse_assign_target", "parse_condexpr", "parse_subscribed")
+_EXPRESSIONS = ("parse_assign_target", "parse_subscribed")
 _POSTFIXES = ("parse_subscript", "parse_call", "parse_test", "parse_filter")
 
 
@@ -67,6 +67,26 @@ class RecordingParser(Parser):
         if id(node) not in self.inner:
             self._alive.append(node)
             self.inner[id(node)] = extent
+
+    def parse_condexpr(self) -> nodes.Expr:
+        stream = self.stream
+        first, line = stream.at, stream.current.lineno
+        node = self._operators(_OR)
+        while self._takes("if"):
+            test = self._operators(_OR)
+            otherwise = self.parse_condexpr() if self._takes("else") else None
+            node = nodes.CondExpr(test, node, otherwise, lineno=line)
+            line = stream.current.lineno
+        self._record(node, (first, stream.last))
+        return node
+
+    def _takes(self, word: str) -> bool:
+        """Go on behind a word, if it comes next."""
+        token = self.stream.current
+        if token.type != "name" or token.value != word:
+            return False
+        next(self.stream)
+        return True
 
     def parse_or(self) -> nodes.Expr:
         return self._operators(_OR)

@@ -109,7 +109,7 @@ class _Search:
         return frozenset(
             self.template.span(place.node)
             for place in self.template.placed(nodes.Assign)
-            if isinstance(place.node, nodes.Assign) and _is_appended_to(place.node)
+            if type(place.node) is nodes.Assign and _is_appended_to(place.node)
         )
 
     def is_shown(self, output: Span) -> bool:
@@ -123,13 +123,13 @@ class _Search:
         node = self.printed.get(output)
         if node is None:
             return False
-        if isinstance(node, nodes.TemplateData):
+        if type(node) is nodes.TemplateData:
             if not node.data.strip():
                 return False
-        elif isinstance(node, nodes.Call) and getattr(node.node, "name", "") == "raise_exception":
+        elif type(node) is nodes.Call and getattr(node.node, "name", "") == "raise_exception":
             return False
         return not any(
-            isinstance(test, nodes.Name) and test.name == "add_generation_prompt"
+            type(test) is nodes.Name and test.name == "add_generation_prompt"
             for test, _ in facts(self.template, node)
         )
 
@@ -146,28 +146,28 @@ class _Search:
         if node is None:
             return origin.span not in self.collected
         parent = self.template.parents[id(node)].parent
-        if isinstance(node, nodes.Filter) and node.name in ("length", "count"):
+        if type(node) is nodes.Filter and node.name in ("length", "count"):
             return not self._is_always_alike(node, parent)
-        if isinstance(node, nodes.Getitem):
+        if type(node) is nodes.Getitem:
             return not self._asks_for_answer(node, parent)
         return True
 
     def _is_always_alike(self, node: nodes.Node, parent: nodes.Node | None) -> bool:
         """``messages | length > 0``, and ``range(messages | length)`` which only counts."""
-        if isinstance(parent, nodes.Compare):
+        if type(parent) is nodes.Compare:
             others = [parent.expr, *(operand.expr for operand in parent.ops)]
-        elif isinstance(parent, nodes.Operand):
+        elif type(parent) is nodes.Operand:
             compare = self.template.parents[id(parent)].parent
-            others = [compare.expr] if isinstance(compare, nodes.Compare) else []
+            others = [compare.expr] if type(compare) is nodes.Compare else []
         else:
             return (
-                isinstance(parent, nodes.Call)
-                and isinstance(parent.node, nodes.Name)
+                type(parent) is nodes.Call
+                and type(parent.node) is nodes.Name
                 and parent.node.name == "range"
                 and len(parent.args) == 1
             ) or isinstance(parent, (nodes.If, nodes.Not))
         return any(
-            isinstance(other, nodes.Const) and isinstance(other.value, int) and other.value <= 1
+            type(other) is nodes.Const and isinstance(other.value, int) and other.value <= 1
             for other in others
         )
 
@@ -176,9 +176,9 @@ class _Search:
         grandparent = self.template.parents[id(parent)].parent if parent is not None else None
         return (
             isinstance(parent, (nodes.Getattr, nodes.Getitem))
-            and isinstance(grandparent, nodes.Compare)
+            and type(grandparent) is nodes.Compare
             and len(grandparent.ops) == 1
-            and isinstance(grandparent.ops[0].expr, nodes.Const)
+            and type(grandparent.ops[0].expr) is nodes.Const
             and grandparent.ops[0].expr.value == "assistant"
         )
 
@@ -256,8 +256,8 @@ class _Search:
     def _is_constant(self, part: nodes.Node) -> bool:
         """``not add_generation_prompt``: servers always ask for one."""
         return (
-            isinstance(part, nodes.Not)
-            and isinstance(part.node, nodes.Name)
+            type(part) is nodes.Not
+            and type(part.node) is nodes.Name
             and part.node.name == "add_generation_prompt"
         )
 
@@ -266,12 +266,12 @@ def _is_appended_to(assignment: nodes.Assign) -> bool:
     """``ns.seen = ns.seen + [message]``: a list that only grows at its end."""
     target, value = assignment.target, assignment.node
     return (
-        isinstance(target, nodes.NSRef)
-        and isinstance(value, nodes.Add)
-        and isinstance(value.left, nodes.Getattr)
-        and isinstance(value.left.node, nodes.Name)
+        type(target) is nodes.NSRef
+        and type(value) is nodes.Add
+        and type(value.left) is nodes.Getattr
+        and type(value.left.node) is nodes.Name
         and (value.left.node.name, value.left.attr) == (target.name, target.attr)
-        and not isinstance(value.right, nodes.Const)  # a number counts
+        and type(value.right) is not nodes.Const  # a number counts
     )
 
 
@@ -279,7 +279,7 @@ def _conjuncts(expression: nodes.Node) -> Iterator[nodes.Node]:
     stack = [expression]
     while stack:
         node = stack.pop()
-        if isinstance(node, nodes.And):
+        if type(node) is nodes.And:
             stack += [node.left, node.right]
         else:
             yield node

@@ -43,8 +43,8 @@ def nonportable(template: Template) -> tuple[Construct, ...]:
 def _is_dotted_number(template: Template, node: nodes.Node) -> bool:
     """``parts.0``: the tree does not tell it from ``parts[0]``."""
     return (
-        isinstance(node, nodes.Getitem)
-        and isinstance(node.arg, nodes.Const)
+        type(node) is nodes.Getitem
+        and type(node.arg) is nodes.Const
         and isinstance(node.arg.value, int)
         and template.source(node)[-1:].isdigit()
     )
@@ -58,32 +58,32 @@ _NAMED = (
 
 
 def _named(node: nodes.Node) -> tuple[str, tuple[str, ...]] | None:
-    if isinstance(node, nodes.CallBlock) and _is_generation(node):
+    if type(node) is nodes.CallBlock and _is_generation(node):
         return "{% generation %}", (MINIJINJA,)
-    if isinstance(node, nodes.Call):
+    if type(node) is nodes.Call:
         return _call(node)
-    if isinstance(node, nodes.Filter):
+    if type(node) is nodes.Filter:
         if node.name == "tojson" and any(pair.key == "sort_keys" for pair in node.kwargs):
             return "tojson(sort_keys)", (LLAMA_CPP,)
         if node.name == "replace" and (len(node.args) > 2 or node.kwargs):
             return "replace with a count", (LLAMA_CPP,)
-    if isinstance(node, nodes.Mod) and _is_text(node.left):
+    if type(node) is nodes.Mod and _is_text(node.left):
         return "formatting with %", (MINIJINJA, JAVASCRIPT)
-    if isinstance(node, nodes.FloorDiv):
+    if type(node) is nodes.FloorDiv:
         return "//", (LLAMA_CPP,)
-    if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice):
+    if type(node) is nodes.Getitem and type(node.arg) is nodes.Slice:
         step = node.arg.step
-        if isinstance(step, nodes.Neg) or (isinstance(step, nodes.Const) and step.value == -1):
+        if type(step) is nodes.Neg or (type(step) is nodes.Const and step.value == -1):
             return "[::-1]", (OLD_LLAMA_CPP,)
     if isinstance(node, (nodes.Break, nodes.Continue)):
-        return ("break" if isinstance(node, nodes.Break) else "continue"), (OLD_LLAMA_CPP,)
+        return ("break" if type(node) is nodes.Break else "continue"), (OLD_LLAMA_CPP,)
     return None
 
 
 def _call(node: nodes.Call) -> tuple[str, tuple[str, ...]] | None:
-    if isinstance(node.node, nodes.Name):
+    if type(node.node) is nodes.Name:
         return ("dict()", (JAVASCRIPT,)) if node.node.name == "dict" else None
-    if not isinstance(node.node, nodes.Getattr):
+    if type(node.node) is not nodes.Getattr:
         return None
     method = node.node.attr
     if method in ("format", "find"):
@@ -94,16 +94,16 @@ def _call(node: nodes.Call) -> tuple[str, tuple[str, ...]] | None:
         return f".{method}()", (MINIJINJA,)
     if method == "replace" and len(node.args) > 2:
         return "replace with a count", (LLAMA_CPP,)
-    if method == "startswith" and node.args and isinstance(node.args[0], nodes.Tuple):
+    if method == "startswith" and node.args and type(node.args[0]) is nodes.Tuple:
         return "startswith with a tuple", (LLAMA_CPP,)
-    is_loop = isinstance(node.node.node, nodes.Name) and node.node.node.name == "loop"
+    is_loop = type(node.node.node) is nodes.Name and node.node.node.name == "loop"
     return ("loop.cycle()", (JAVASCRIPT,)) if method == "cycle" and is_loop else None
 
 
 def _span(template: Template, node: nodes.Node) -> Span:
     """A node's span; of a block its first tag only."""
     span = template.span(node)
-    if isinstance(node, nodes.CallBlock):
+    if type(node) is nodes.CallBlock:
         end = template.text.find("%}", span.start)
         return Span(span.start, end + 2 if end >= 0 else span.end)
     return span
@@ -111,11 +111,11 @@ def _span(template: Template, node: nodes.Node) -> Span:
 
 def _is_generation(node: nodes.CallBlock) -> bool:
     call = node.call
-    return isinstance(call, nodes.Call) and isinstance(call.node, nodes.ExtensionAttribute)
+    return type(call) is nodes.Call and type(call.node) is nodes.ExtensionAttribute
 
 
 def _is_text(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.Const) and isinstance(node.value, str)
+    return type(node) is nodes.Const and isinstance(node.value, str)
 
 
 def _of_tokens(template: Template) -> Iterator[Construct]:
@@ -137,16 +137,16 @@ def _of_dicts(template: Template) -> Iterator[Construct]:
     tools = {
         place.node.target.name
         for place in template.placed(nodes.For)
-        if isinstance(place.node, nodes.For)
-        and isinstance(place.node.target, nodes.Name)
-        and isinstance(place.node.iter, nodes.Name)
+        if type(place.node) is nodes.For
+        and type(place.node.target) is nodes.Name
+        and type(place.node.iter) is nodes.Name
         and place.node.iter.name == "tools"
     }
     for node in template.printed:
-        is_dict = isinstance(node, nodes.Name) and node.name in tools
-        if not is_dict and not isinstance(node, nodes.CondExpr):
+        is_dict = type(node) is nodes.Name and node.name in tools
+        if not is_dict and type(node) is not nodes.CondExpr:
             is_dict = carried.field(node) is not None and not any(
-                isinstance(each, nodes.Test)
+                type(each) is nodes.Test
                 for test, _ in guards(template, node)
                 for each in (test, *template.below(test, nodes.Test))
             )
