@@ -39,6 +39,7 @@ _MOST_WORDS = 10_000
 _MOST_ATTRIBUTES = 1000
 
 _DICT_ATTRIBUTES = frozenset(dir(dict))
+_TEXT_ATTRIBUTES = frozenset(dir(str))
 
 _METHODS = frozenset({MethodType, BuiltinMethodType})
 
@@ -61,7 +62,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     Which attributes of which types a template may read is remembered, for both of Jinja's tests
     look at nothing but the type of an object and the name. Of a dictionary the item is taken at
-    once where there is no attribute of that name, as Jinja does after having looked for one.
+    once where there is no attribute of that name, as Jinja does after having looked for one; so
+    are missing items of dictionaries, and those of texts that go by a name, undefined at once.
     What is not a method needs no look at whether it is a text's ``format``, and in a namespace no
     name is forbidden. Methods of texts and dictionaries, namespaces and macros are called without
     a look at what only Python code can have.
@@ -106,6 +108,17 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if kind is MethodType or (kind is BuiltinMethodType and value.__name__ in _FORMATS):
             return super().getattr(obj, attribute)
         return value
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        kind = type(obj)
+        if kind is str and type(argument) is str and argument not in _TEXT_ATTRIBUTES:
+            return self.undefined(obj=obj, name=argument)
+        try:
+            return obj[argument]
+        except (TypeError, LookupError):
+            if kind is dict and type(argument) is str and argument not in _DICT_ATTRIBUTES:
+                return self.undefined(obj=obj, name=argument)
+            return super().getitem(obj, argument)
 
     # Arguments go by any name, so that ours begin with underscores, as Jinja's do.
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from templatefix.limits import Limits
 from templatefix.worker.job import Job, Outcome
-from templatefix.worker.parent import Worker, wait
+from templatefix.worker.parent import Unread, Worker, wait
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -85,8 +85,8 @@ class _Errand(Generic[R]):
 
     number: int
     worker: Worker
-    steps: Iterator[R | None]
-    found: list[R] = field(default_factory=list)
+    steps: Iterator[Unread[R] | None]
+    found: list[Unread[R]] = field(default_factory=list)
 
     def go_on(self) -> bool:
         """Until there is nothing to do but to wait; False when the job is done."""
@@ -128,7 +128,7 @@ class Crew:
     def each(
         self,
         jobs: Iterable[J | None],
-        steps: Callable[[Worker, J], Iterator[R | None]],
+        steps: Callable[[Worker, J], Iterator[Unread[R] | None]],
         tick: Tick = nothing,
     ) -> Generator[list[R], None, None]:
         """What each job comes to, as soon as it and all before it are done.
@@ -136,22 +136,28 @@ class Crew:
         ``steps`` is a method of the worker's, such as ``Worker.steps``; a job that is None comes to
         nothing. ``tick`` is called several times a second.
         """
-        order = InOrder[J, R](jobs, _AHEAD * len(self._workers))
+        order = InOrder[J, Unread[R]](jobs, _AHEAD * len(self._workers))
         idle, busy = list(reversed(self._workers)), list[_Errand[R]]()
         while busy or not order.over:
-            while idle and (taken := order.take()):
-                number, job = taken
-                worker = idle.pop()
-                busy.append(_Errand(number, worker, steps(worker, job)))
-            still = []
-            for errand in busy:
+            going, busy, moved = busy, [], False
+            while True:
+                if going:
+                    errand = going.pop()
+                elif idle and (taken := order.take()):
+                    number, job = taken
+                    worker = idle.pop()
+                    errand = _Errand(number, worker, steps(worker, job))
+                else:
+                    break
                 if errand.go_on():
-                    still.append(errand)
+                    busy.append(errand)
                 else:
                     order.put(errand.number, errand.found)
                     idle.append(errand.worker)
-            moved, busy = len(still) < len(busy), still
-            yield from order.told()
+                    moved = True
+            # Read only now, when nobody is idle who has something to do.
+            for found in order.told():
+                yield [read() for read in found]
             tick()
             if busy and not moved:
                 wait([each.worker for each in busy])

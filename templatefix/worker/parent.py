@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:  # a check imports nothing of the patcher
     from templatefix.worker.surveying import SurveyJob
 
 R = TypeVar("R")
+
+#: What a child has sent, which is read when there is time to.
+Unread = Callable[[], R]
 
 #: How often the board is looked at, in seconds.
 LOOK = 0.2
@@ -74,10 +78,10 @@ class Worker:
         for outcome in self.steps(job):
             if outcome is None:
                 self.wait()
-            elif outcome.report is not None:
-                yield outcome.report
+            elif (report := outcome().report) is not None:
+                yield report
 
-    def steps(self, job: Job) -> Iterator[Outcome | None]:
+    def steps(self, job: Job) -> Iterator[Unread[Outcome] | None]:
         """The outcomes of a job, and None wherever there is nothing to do but to wait.
 
         A template whose child is gone is begun again in another, once.
@@ -95,7 +99,7 @@ class Worker:
         request = {"do": "check", "job": plain(job)}
         yield from self._each(request, job.target, job.bounded, value, failed)
 
-    def survey_steps(self, job: SurveyJob) -> Iterator[Surveyed | None]:
+    def survey_steps(self, job: SurveyJob) -> Iterator[Unread[Surveyed] | None]:
         """What the templates of a target come to, as :meth:`steps` has it."""
         from templatefix.worker import surveying
 
@@ -115,7 +119,7 @@ class Worker:
         bounded: bool,
         value: Callable[[Mapping[str, Any]], R],
         failed: Callable[[About | None, Fault | Overrun], R],
-    ) -> Iterator[R | None]:
+    ) -> Iterator[Unread[R] | None]:
         """The values of a target's templates, and None to wait; every template has one."""
         templates = errors = 0
         again = (-1, -1)
@@ -130,11 +134,12 @@ class Worker:
                     templates += bool(message["of_template"])
                     errors += not message["of_template"]
                     course.template = None
-                    yield value(message)
+                    yield partial(value, message)
                 return
             except TargetError as error:
                 about = "" if error.target == target else f"{error.target}: "
-                yield failed(course.template, Fault(error.code, about + error.message, error.hint))
+                told = Fault(error.code, about + error.message, error.hint)
+                yield partial(failed, course.template, told)
                 return
             except (Killed, Died, Gone) as fault:
                 if isinstance(fault, Gone) and again != (templates, errors):
@@ -142,9 +147,9 @@ class Worker:
                     continue
                 why = fault.why if isinstance(fault, Gone) else fault
                 if isinstance(why, Killed):
-                    yield failed(course.template, why.overrun)
+                    yield partial(failed, course.template, why.overrun)
                 else:
-                    yield failed(course.template, Fault("TF901", str(why), _REPORT_IT))
+                    yield partial(failed, course.template, Fault("TF901", str(why), _REPORT_IT))
             if course.template is None:
                 return
             templates += 1

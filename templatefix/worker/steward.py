@@ -36,7 +36,7 @@ def _outcomes(worker: Worker, job: Job, parent: int) -> list[Outcome]:
     found = []
     for outcome in worker.steps(job):
         if outcome is not None:
-            found.append(outcome)
+            found.append(outcome())
             continue
         if os.getppid() != parent:
             raise Closed

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,9 @@ class Program:
 def stubbed(monkeypatch: pytest.MonkeyPatch, outcomes: Mapping[str, Report]) -> Program:
     program = Program(dict(outcomes))
 
-    def steps(worker: Worker, job: Job) -> Iterator[Outcome]:
+    def steps(worker: Worker, job: Job) -> Iterator[Callable[[], Outcome]]:
         for each in program.check_target(job.target, job.source, job.options, alone=job.alone):
-            yield Outcome(each)
+            yield partial(Outcome, each)
 
     # In this process, which sees what is asked.
     monkeypatch.setattr(Worker, "__enter__", lambda worker: worker)
