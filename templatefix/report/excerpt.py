@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from templatefix.findings.finding import Divergence, Location
 from templatefix.report.visible import cells, head, tail, visible
@@ -25,6 +26,7 @@ class Line:
     kind: str
 
 
+@lru_cache(maxsize=2)  # a report has many findings about one template
 def source_lines(source: str) -> list[str]:
     """The lines of a template as Jinja numbers them."""
     return _NEWLINE.split(source)

