@@ -78,15 +78,21 @@ def dependences(template: Template) -> tuple[Dependence, ...]:
     analysis = _Analysis(template)
     origins: dict[_Key, set[Origin]] = defaultdict(set)
     outputs: dict[_Key, set[Span]] = defaultdict(set)
+    keys: dict[tuple[int, bool, Where], set[_Key]] = {}  # a condition is around many outputs
     for output, where in analysis.outputs():
         printed = template.span(output)
         for reader, conditional in analysis.readers(output):
-            at = template.span(reader)
-            for origin in analysis.origins(reader):
-                if where is Where.HISTORY or origin.influence is not Influence.LATER_MESSAGES:
-                    key = (at, conditional, where, origin.influence)
-                    origins[key].add(origin)
-                    outputs[key].add(printed)
+            known = keys.get((id(reader), conditional, where))
+            if known is None:
+                known = keys[id(reader), conditional, where] = set()
+                at = template.span(reader)
+                for origin in analysis.origins(reader):
+                    if where is Where.HISTORY or origin.influence is not Influence.LATER_MESSAGES:
+                        key = (at, conditional, where, origin.influence)
+                        known.add(key)
+                        origins[key].add(origin)
+            for key in known:
+                outputs[key].add(printed)
     return tuple(
         Dependence(
             influence,
