@@ -184,7 +184,7 @@ class _Thing:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_attributes_are_those_of_the_sandbox(value: Any) -> None:
+def test_attributes_and_items_are_those_of_the_sandbox(value: Any) -> None:
     """... the first time, and when it is remembered."""
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -194,9 +194,14 @@ def test_attributes_are_those_of_the_sandbox(value: Any) -> None:
         "nothing __class__ __init__ __globals__ gi_frame gi_code mro real"
     ).split()
     for name in [*names, *names]:
-        found, expected = ours.getattr(value, name), plain.getattr(value, name)
-        assert type(found) is type(expected), name
-        if isinstance(expected, jinja2.Undefined):
-            assert found._undefined_message == expected._undefined_message
-        elif not callable(expected):
-            assert found == expected
+        _assert_alike(ours.getattr(value, name), plain.getattr(value, name))
+    for key in (*names, 0, -1, 7, None, 1.5, (), slice(1)):
+        _assert_alike(ours.getitem(value, key), plain.getitem(value, key))
+
+
+def _assert_alike(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    if isinstance(expected, jinja2.Undefined):
+        assert found._undefined_message == expected._undefined_message
+    elif not callable(expected):
+        assert found == expected

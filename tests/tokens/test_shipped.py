@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +38,15 @@ def test_a_templates_tokens_are_encoded_as_if_they_had_been_added(
     assert ours.special_tokens() == added
     for text in added:
         assert ours.token_id(text) == theirs.token_to_id(text)
-    for text in texts:
+    for text in (*texts, *accumulate(texts)):  # the latter go on where the last one ended
+        assert ours.encode(text) == theirs.encode(text, add_special_tokens=False).ids
+
+
+def test_a_text_may_end_in_what_becomes_part_of_another_token() -> None:
+    literals = ["<s>", "[|<s>|]"]
+    ours, theirs = load_encoder(None, literals), with_tokens_added(literals)
+    assert ours.special_tokens() >= set(literals)
+    for text in accumulate(("Hi<s> there[|<s>", "|]user", "<s>", "[|<", "s>|]")):
         assert ours.encode(text) == theirs.encode(text, add_special_tokens=False).ids
 
 
