@@ -163,7 +163,7 @@ def _rules(lexer: Lexer, begin: str) -> _Rules:
     # Most tokens are names, and nothing else begins with a letter.
     parts = [f"(?P<word>(?=[^\\W\\d]){patterns['name']})"]
     parts += [f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()]
-    whole = re.compile(rf"\s*(?:{'|'.join(parts)})")
+    whole = re.compile(rf"\s*+(?:{'|'.join(parts)})")
     end = begin.replace("begin", "end")
     # The same groups, of which one finds nothing.
     inner = re.compile(whole.pattern.replace(f"(?P<{end}>{patterns[end]})", f"(?P<{end}>(?!))"))
