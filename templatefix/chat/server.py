@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import marshal
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -217,7 +218,10 @@ class Server:
 
 def _spell(sent: Mapping[str, Any]) -> bytes:
     """JSON values as bytes: alike for what is alike, which takes version 2, without references."""
-    return marshal.dumps(dict(sent), 2)
+    try:
+        return marshal.dumps(dict(sent), 2)
+    except ValueError:  # what is a kind of dictionary, text or number, JSON takes for one
+        return marshal.dumps(json.loads(json.dumps(dict(sent))), 2)
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -40,6 +42,16 @@ def test_values_of_different_kinds_are_different_requests(others: tuple[object, 
     said = [server.prompt([_user("Hi")], None, {"given": other}) for other in others]
     assert server.renders == 2
     assert said[0] == server.prompt([_user("Hi")], None, {"given": others[0]})
+
+
+def test_kinds_of_dictionaries_texts_and_numbers_are_taken_for_what_json_takes_them_for() -> None:
+    server, renderer = _server()
+    message = OrderedDict(_user("Hi"), name=type("Text", (str,), {})("x"))
+    for given in (OrderedDict(a=HTTPStatus.OK), {"a": 200}):
+        assert server.prompt([message], None, {"given": given}).startswith("Hi|")
+    assert renderer.renders == 1
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        server.prompt([message], None, {"given": object()})
 
 
 def test_what_was_asked_can_be_told_again() -> None:
