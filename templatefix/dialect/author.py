@@ -22,7 +22,8 @@ from templatefix.errors import again
 from templatefix.prefix import common_prefix
 from templatefix.render import Crashed, Refused
 
-#: A kind of request: its kwargs as JSON, whether it has tools, and whether a tool's result is last.
+#: A kind of request: its kwargs as they are spelled, whether it has tools, and whether a tool's
+#: result is last.
 _Kind = tuple[bytes, bool, bool]
 
 Source = Literal["training-view", "dialect", "markers", "given", "server", "unknown"]

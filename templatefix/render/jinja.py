@@ -352,10 +352,10 @@ def _let_go(fault: BaseException | None) -> None:
 
 def template_line(fault: BaseException, template: jinja2.Template) -> int | None:
     """The innermost line of a template from which an exception of its code comes, 1-based."""
-    line = None
-    traceback = fault.__traceback__
+    line, traceback = None, fault.__traceback__
+    file = template.root_render_func.__code__.co_filename
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == template.root_render_func.__code__.co_filename:
+        if traceback.tb_frame.f_code.co_filename == file:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
     return None if line is None else template.get_corresponding_lineno(line)

@@ -61,16 +61,7 @@ class Request(NamedTuple):
 
     def answered(self, answer: Answer) -> Request:
         """The request with the answer that came of it."""
-        return Request(
-            self.messages,
-            self.kwargs,
-            self.prompt,
-            self.prompt_ids,
-            self.completion,
-            self.stream,
-            self.stream_ids,
-            answer,
-        )
+        return self._replace(answer=answer)
 
 
 class Comparison(NamedTuple):

@@ -27,7 +27,7 @@ class Line:
 
 
 @lru_cache(maxsize=2)  # a report has many findings about one template
-def source_lines(source: str) -> list[str]:
+def source_lines(source: str) -> Sequence[str]:
     """The lines of a template as Jinja numbers them."""
     return _NEWLINE.split(source)
 

@@ -52,8 +52,6 @@ class Carried:
         while stack:
             node = stack.pop()
             yield node
-            if type(node) is nodes.Name or type(node) is nodes.Const:
-                continue
             if type(node) is nodes.CondExpr:
                 stack += [part for part in (node.expr1, node.expr2) if part is not None]
             elif type(node) is nodes.Or or type(node) is nodes.And:

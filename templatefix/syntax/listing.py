@@ -9,6 +9,7 @@ nothing is listed, and Jinja has to say what is wrong with it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -161,12 +162,16 @@ def _rules(lexer: Lexer, begin: str) -> _Rules:
         patterns[str(rule.tokens)] = pattern
     del patterns["whitespace"]
     # Most tokens are names, and nothing else begins with a letter.
-    parts = [f"(?P<word>(?=[^\\W\\d]){patterns['name']})"]
-    parts += [f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items()]
-    whole = re.compile(rf"\s*+(?:{'|'.join(parts)})")
+    patterns = {"word": rf"(?=[^\W\d]){patterns['name']}", **patterns}
     end = begin.replace("begin", "end")
-    # The same groups, of which one finds nothing.
-    inner = re.compile(whole.pattern.replace(f"(?P<{end}>{patterns[end]})", f"(?P<{end}>(?!))"))
+    whole = _any_of(patterns)
+    inner = _any_of({**patterns, end: "(?!)"})  # the same groups, of which one finds nothing
     kinds = {number: kind for kind, number in whole.groupindex.items()}
     kinds[whole.groupindex["word"]] = "name"
     return _Rules(whole, inner, kinds)
+
+
+def _any_of(patterns: Mapping[str, str]) -> re.Pattern[str]:
+    """What matches the first of the patterns that fits, with whitespace before it."""
+    parts = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items())
+    return re.compile(rf"\s*+(?:{parts})")

@@ -82,7 +82,7 @@ class Worker:
                 yield report
 
     def steps(self, job: Job) -> Iterator[Unread[Outcome] | None]:
-        """The outcomes of a job, and None wherever there is nothing to do but to wait.
+        """What reads the outcomes of a job, and None where there is nothing to do but to wait.
 
         A template whose child is gone is begun again in another, once.
         """
