@@ -48,7 +48,7 @@ _TIMERS = hasattr(signal, "setitimer")
 #: Seconds after which the alarm is given again: the first may fall into code that swallows it.
 _AGAIN = 0.2
 
-#: ... and where it has fallen into a callback of the garbage collector.
+#: ... and where it has fallen into a callback of the garbage collector, which then has to wait.
 _SOON = 0.001
 
 #: The clock that looks after steps ticks this many times in the time that one of them has, and as
@@ -140,6 +140,7 @@ class Guard:
     def seconds(self) -> float:
         return self.limits.seconds * self._share
 
+        self._without_collector = False
     def begin(self, step: Step) -> None:
         if self._bounded and self._spent > STEPS * self.limits.seconds:
             raise Exceeded("time", f"takes more than {STEPS * self.limits.seconds:g} s in all")
@@ -173,10 +174,15 @@ class Guard:
         """The clock's tick: the alarm, where a step has had its time."""
         if not self._armed:
             self.rest()
+        if self._without_collector:
+            self._without_collector = False
+            gc.enable()
         elif time.process_time() >= self._end and (frame is None or frame.f_code not in _ENDING):
             if _is_in_collection(frame):
                 # Nothing that is raised there is heard of. A step that has the collector at work
-                # most of the time may be met there by tick after tick.
+                # most of the time would be met there by tick after tick.
+                self._without_collector = self._without_collector or gc.isenabled()
+                gc.disable()
                 signal.setitimer(signal.ITIMER_PROF, _SOON, self._tick or _AGAIN)
                 return
             self._end = time.process_time() + _AGAIN

@@ -198,6 +198,7 @@ def test_an_alarm_that_falls_into_the_garbage_collector_is_given_again(
         for _ in range(3):
             with pytest.raises(OverLimit, match="rendering takes more than"):
                 renderer.render(REQUEST)
+            assert gc.isenabled()
     finally:
         gc.callbacks.remove(busy)
         gc.set_threshold(*threshold)
