@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from templatefix.findings.outcome import NotEvaluated, Report
 from templatefix.findings.run_outcome import RunOutcome
 from templatefix.report.json_report import to_json
-from templatefix.report.visible import head, visible
+from templatefix.report.visible import head, visible, wrapped
 
 _INDENT = "   "
 # Without --verbose: how many reasons are shown, and the longest of them in cells.
@@ -72,12 +70,8 @@ def _not_evaluated(parts: tuple[NotEvaluated, ...], width: int, verbose: bool) -
     if verbose:
         lines = [f"{_INDENT}not evaluated:"]
         for why, whats in reasons.items():
-            lines += textwrap.wrap(
-                visible(f"{', '.join(whats)}: {why}"),
-                width,
-                initial_indent=_INDENT + "  - ",
-                subsequent_indent=_INDENT + "    ",
-                break_on_hyphens=False,
+            lines += wrapped(
+                f"{', '.join(whats)}: {why}", width, _INDENT + "    ", _INDENT + "  - "
             )
         return lines
     shown = []
@@ -127,10 +121,4 @@ def _run_row(run: RunOutcome, report: Report) -> tuple[str, str, str, str]:
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        visible(text),
-        width,
-        initial_indent=_INDENT,
-        subsequent_indent=_INDENT + "  ",
-        break_on_hyphens=False,
-    )
+    return wrapped(text, width, _INDENT + "  ", _INDENT)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from templatefix.findings.finding import Divergence, Location
-from templatefix.report.visible import cells, head, tail, visible
+from templatefix.report.visible import cells, head, tail, visible, wrapped
 
 # Jinja counts these as one line break each.
 _NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -126,4 +125,4 @@ def divergence_lines(divergence: Divergence, width: int) -> list[Line]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(20, width), break_on_hyphens=False)
+    return wrapped(text, max(20, width))

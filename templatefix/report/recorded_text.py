@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from templatefix.findings.outcome import Report
 from templatefix.findings.recorded import OWNERS, RecordedTraffic, TrafficLoss
-from templatefix.report.visible import head, visible
+from templatefix.report.visible import head, visible, wrapped
 
 #: The block is never wider, in cells, whatever the terminal allows.
 _WIDEST = 80
@@ -33,13 +32,7 @@ def recorded_lines(
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        visible(text),
-        width,
-        initial_indent=_INDENT,
-        subsequent_indent=_INDENT + "  ",
-        break_on_hyphens=False,
-    )
+    return wrapped(text, width, _INDENT + "  ", _INDENT)
 
 
 def _left_out(traffic: RecordedTraffic, verbose: bool) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from templatefix.report.figure.text import figure_lines
 from templatefix.report.json_report import to_json
 from templatefix.report.kwargs import kwargs_text
 from templatefix.report.recorded_text import recorded_lines
-from templatefix.report.visible import cells, head, visible
+from templatefix.report.visible import cells, head, visible, wrapped
 
 # Longer counterexamples are left to the JSON report.
 _LONGEST_CONVERSATION = 2000
@@ -60,13 +59,7 @@ class TextStyle:
 
     def wrap(self, text: str, indent: str = "   ", first: str | None = None) -> list[str]:
         """The text in lines, safe to print; ``first`` begins the first line."""
-        return textwrap.wrap(
-            visible(text),
-            self.width,
-            initial_indent=indent if first is None else first,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-        )
+        return wrapped(text, self.width, indent, first)
 
 
 class TextReport:

@@ -5,12 +5,11 @@ The table is both plain text and Markdown, and what is indented by four is a cod
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from templatefix.findings.verification import LiveRun, LiveTurn, Verification
 from templatefix.report.excerpt import divergence_lines
-from templatefix.report.visible import visible
+from templatefix.report.visible import wrapped
 
 WIDTH = 80
 #: A run shows so many divergences; the JSON report has all of them.
@@ -210,4 +209,4 @@ def _lines(sentences: Iterable[str]) -> list[str]:
 
 
 def _wrapped(sentence: str) -> list[str]:
-    return textwrap.wrap(visible(sentence), WIDTH, break_on_hyphens=False) or [""]
+    return wrapped(sentence, WIDTH) or [""]

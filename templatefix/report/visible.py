@@ -7,6 +7,7 @@ no width. None of them reaches a terminal or a log: they are shown as escapes.
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 
 # Control characters, DEL and C1, the soft hyphen, marks of direction and of no width, line and
@@ -24,7 +25,24 @@ _SHORT = {"\n": "⏎", "\t": "\\t", "\r": "\\r"}
 
 def visible(text: str) -> str:
     """The text on one line: a newline as ``⏎``, every other unsafe character as an escape."""
+    if text.isascii() and text.isprintable():
+        return text
     return _UNSAFE_CHARACTER.sub(lambda found: _SHORT.get(found[0]) or _escape(found[0]), text)
+
+
+def wrapped(text: str, width: int, indent: str = "", first: str | None = None) -> list[str]:
+    """The text made safe and wrapped to lines of ``width`` characters.
+
+    ``first`` begins the first line, ``indent`` all others and that one, too, where there is none.
+    """
+    shown = visible(text)
+    begin = indent if first is None else first
+    if len(begin) + len(shown) <= width:
+        line = shown.rstrip(" ")
+        return [begin + line] if line else []
+    return textwrap.wrap(
+        shown, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def json_safe(document: str) -> str:
@@ -83,6 +101,8 @@ def tail(text: str, limit: int) -> str:
 
 def _fitting(text: str, limit: int) -> int:
     """How many leading characters fit into ``limit`` cells."""
+    if text[: limit + 1].isascii():
+        return min(len(text), limit)
     used = 0
     for index, character in enumerate(text):
         used += _cells_of(character)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from templatefix.report.visible import cells, head, json_safe, tail, visible
+from templatefix.report.visible import cells, head, json_safe, tail, visible, wrapped
 
 ASSIGNED_UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -48,3 +51,29 @@ def test_cutting_counts_cells_and_not_characters() -> None:
     assert tail("日本語日本語", 5) == "…本語"
     assert head("short", 5) == tail("short", 5) == "short"
     assert cells("日本a\u0301") == 5
+
+
+@given(
+    st.text("ab- \u20ac\n\x1b", max_size=60),
+    st.integers(10, 70),
+    st.sampled_from(["", "   "]),
+    st.sampled_from([None, " - "]),
+)
+def test_text_is_wrapped_as_the_standard_library_does_it(
+    text: str, width: int, indent: str, first: str | None
+) -> None:
+    assert wrapped(text, width, indent, first) == textwrap.wrap(
+        visible(text),
+        width,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+
+
+@given(st.text("ab\u0301\u6f22", max_size=12), st.integers(1, 12))
+def test_the_head_fits_and_is_the_longest_that_does(text: str, limit: int) -> None:
+    cut = head(text, limit)
+    assert cells(cut) <= limit
+    if cut != text:
+        assert cells(text[: len(cut)]) > limit - 1  # the ellipsis stands in place of one more
