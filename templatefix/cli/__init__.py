@@ -5,7 +5,7 @@ import sys
 
 #: New objects after which the collector looks for garbage among them, and after how many such looks
 #: it looks through older ones; Python's own defaults are 700 and 10.
-_COLLECT_AFTER = 100_000, 100
+_COLLECT_AFTER = 1_000_000, 100
 
 
 def main() -> None:

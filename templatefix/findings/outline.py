@@ -29,6 +29,7 @@ class Outline:
 
     def __init__(self, template: Template) -> None:
         self._template = template
+        self._sources: dict[Span, tuple[frozenset[str], tuple[nodes.Node, ...]]] = {}
 
     @cached_property
     def branches(self) -> tuple[tuple[Span, Span], ...]:
@@ -85,12 +86,17 @@ class Outline:
     def _start(self, node: nodes.Node) -> int:
         return self._template.span(node).start
 
-    @lru_cache(maxsize=256)  # noqa: B019 - outlines are few and small
     def sources(self, span: Span) -> tuple[frozenset[str], tuple[nodes.Node, ...]]:
         """The variables that the expressions in a span read, through assignments.
 
         With them all the expressions that are read so, nearest first.
         """
+        known = self._sources.get(span)
+        if known is None:
+            known = self._sources[span] = self._find_sources(span)
+        return known
+
+    def _find_sources(self, span: Span) -> tuple[frozenset[str], tuple[nodes.Node, ...]]:
         names: set[str] = set()
         expressions = self.within(span)
         queue = list(expressions)

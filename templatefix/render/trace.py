@@ -162,7 +162,7 @@ def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) 
     )
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _compile(text: str) -> _Environment:
     environment = make_environment(lambda: _now(environment))
     step = Step("compiling")

@@ -43,7 +43,7 @@ class Code:
         return _PLAIN.sub("", self.marked).replace(BEGIN, "").replace(END, "")
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def code_of(template: Template) -> Code:
     """Generate a template's code. No expression of the template is evaluated.
 

@@ -24,7 +24,7 @@ class _NoPlainName(Exception):
     """vLLM expects a plain name here, stops with an error and falls back to texts."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def content_format(template: Template) -> ContentFormat:
     """``"openai"`` for lists of parts, ``"string"`` for texts."""
     try:

@@ -110,7 +110,7 @@ class Conversation:
         return False
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def find_conversation(template: Template) -> Conversation:
     flow = flow_of(template)
     names: set[Variable] = {("messages", None)}

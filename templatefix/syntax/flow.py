@@ -13,7 +13,7 @@ from templatefix.syntax.template import Template
 Variable = tuple[str, str | None]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def flow_of(template: Template) -> Flow:
     """How values travel in a template."""
     return Flow(template)

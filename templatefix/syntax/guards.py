@@ -65,7 +65,7 @@ def roles(template: Template, node: nodes.Node) -> frozenset[str] | None:
     return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _role_names(template: Template) -> frozenset[str]:
     """The variables that hold a message's role."""
     return frozenset(

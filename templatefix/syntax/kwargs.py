@@ -55,7 +55,7 @@ def kwargs(template: Template, special_tokens: Iterable[str] = ()) -> tuple[Kwar
     return _kwargs(template, frozenset(special_tokens))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _kwargs(template: Template, special_tokens: frozenset[str]) -> tuple[Kwarg, ...]:
     found = []
     for name in outside_names(template, special_tokens):

@@ -44,7 +44,7 @@ def spelled(template: Template, variable: str, field: str) -> str:
     return f"{variable}['{field}']" if _in_brackets(template) else f"{variable}.{field}"
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _in_brackets(template: Template) -> bool:
     brackets = template.below(template.ast, nodes.Getitem)
     return any(_is_text(node.arg, name) for node in brackets for name in _FIELDS)

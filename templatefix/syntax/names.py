@@ -105,7 +105,7 @@ def named(template: Template, name: str) -> list[Use]:
     return _named(template).get(name, [])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _named(template: Template) -> dict[str, list[Use]]:
     found: dict[str, list[Use]] = {}
     for node, parent, _ in template.placed(nodes.Name):
@@ -123,7 +123,7 @@ def loaded_names(node: nodes.Node) -> set[str]:
     }
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def assigned_names(template: Template, *, parameters: bool = True) -> frozenset[str]:
     """Names that the template itself gives a value somewhere, with the ``parameters`` of macros."""
     contexts = ("store", "param") if parameters else ("store",)

@@ -145,7 +145,7 @@ class Template:
         return Span(self._raw.starts[first], self._raw.ends[last])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def parse(text: str) -> Template:
     """Parse a template as transformers would.
 
