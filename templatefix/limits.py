@@ -17,13 +17,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from types import FrameType, TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 Kind = Literal["time", "memory", "output"]
 Doing = Literal["parsing", "compiling", "rendering"]
@@ -38,6 +38,10 @@ TEXTS = 64
 
 #: After each step that ran out of time the next one gets half as much, down to this part.
 _LEAST = 1 / 16
+
+#: After so many steps, and after a text of so many characters, the memory in use is looked at anew:
+#: what is kept of others does not take much.
+_STEPS_A_LOOK, _LARGE = 16, 100_000
 
 #: So many pieces of a printed text are made before their characters are counted.
 _BATCH = 64
@@ -104,8 +108,20 @@ class Exceeded(BaseException):
         self.words = words
 
 
-#: Told of every step that begins, and with None of its end.
-Listener = Callable[[Mapping[str, Any] | None], None]
+class Listener(Protocol):
+    """Who is told of every step."""
+
+    def begin(
+        self,
+        doing: Doing,
+        scenario: str | None,
+        kwargs: Mapping[str, Any] | None,
+        turn: int | None,
+    ) -> None:
+        """A step begins."""
+
+    def end(self) -> None:
+        """It has ended."""
 
 
 class Guard:
@@ -124,6 +140,7 @@ class Guard:
         self._end = 0.0
         self._armed = False
         self._tick: float | None = None
+        self._without_collector = False
         self._memory = _Memory(limits.megabytes)
 
     def renew(self, *, bounded: bool = True) -> None:
@@ -140,21 +157,13 @@ class Guard:
     def seconds(self) -> float:
         return self.limits.seconds * self._share
 
-        self._without_collector = False
     def begin(self, step: Step) -> None:
         if self._bounded and self._spent > STEPS * self.limits.seconds:
             raise Exceeded("time", f"takes more than {STEPS * self.limits.seconds:g} s in all")
         if self._bounded and self._printed > TEXTS * self.limits.characters:
             raise Exceeded("output", f"prints more than {self._printed} characters in all")
         if self._listener is not None:
-            self._listener(
-                {
-                    "doing": step.doing,
-                    "scenario": self.scenario,
-                    "kwargs": step.kwargs,
-                    "turn": step.turn,
-                }
-            )
+            self._listener.begin(step.doing, self.scenario, step.kwargs, step.turn)
         self._memory.tighten()
         self._begun = time.process_time()
         self._end = self._begun + self.seconds
@@ -165,18 +174,18 @@ class Guard:
 
     def end(self) -> None:
         self._armed = False
+        if self._without_collector:
+            self._without_collector = False
+            gc.enable()
         self._memory.loosen()
         self._spent += time.process_time() - self._begun
         if self._listener is not None:
-            self._listener(None)
+            self._listener.end()
 
     def ring(self, number: int, frame: FrameType | None) -> None:
         """The clock's tick: the alarm, where a step has had its time."""
         if not self._armed:
             self.rest()
-        if self._without_collector:
-            self._without_collector = False
-            gc.enable()
         elif time.process_time() >= self._end and (frame is None or frame.f_code not in _ENDING):
             if _is_in_collection(frame):
                 # Nothing that is raised there is heard of. A step that has the collector at work
@@ -198,12 +207,17 @@ class Guard:
         found: list[str] = []
         left = most = self.limits.characters
         rest = iter(pieces)
-        while batch := list(islice(rest, _BATCH)):
+        more = True
+        while more:
+            batch = list(islice(rest, _BATCH))
             left -= sum(map(len, batch))
             if left < 0:
                 raise Exceeded("output", f"prints more than {most} characters")
             found += batch
+            more = len(batch) == _BATCH
         self._printed += most - left
+        if most - left > _LARGE:
+            self._memory.look()
         return found
 
     def note(self, step: Step, fault: Exceeded, line: int | None) -> Overrun:
@@ -239,6 +253,8 @@ class _Memory:
 
     def __init__(self, megabytes: int) -> None:
         self._more = megabytes << 20
+        self._left = 0
+        self._before = self._within = (-1, -1)
         self._statm: int | None = None
         try:
             import resource
@@ -246,23 +262,28 @@ class _Memory:
             self._statm = os.open(_IN_USE, os.O_RDONLY | os.O_CLOEXEC)
             self._page = resource.getpagesize()
             self._resource = resource
-            self.look()
         except (ImportError, OSError):
             return
 
     def look(self) -> None:
-        """See what limit the process has between steps."""
-        if self._statm is not None:
-            self._before = self._resource.getrlimit(self._resource.RLIMIT_AS)
+        """Let the next step see what is in use, and what limit the process has between steps."""
+        self._left = 0
+
+    def _draw_in(self) -> None:
+        assert self._statm is not None
+        self._before = soft, hard = self._resource.getrlimit(self._resource.RLIMIT_AS)
+        used = int(os.pread(self._statm, 32, 0).split()[0]) * self._page
+        wanted = used + self._more
+        is_less = soft == self._resource.RLIM_INFINITY or wanted < soft
+        self._within = (wanted, hard) if is_less else self._before
+        self._left = _STEPS_A_LOOK
 
     def tighten(self) -> None:
-        if self._statm is None:
-            return
-        used = int(os.pread(self._statm, 32, 0).split()[0]) * self._page
-        soft, hard = self._before
-        wanted = used + self._more
-        if soft == self._resource.RLIM_INFINITY or wanted < soft:
-            self._resource.setrlimit(self._resource.RLIMIT_AS, (wanted, hard))
+        if self._statm is not None:
+            if not self._left:
+                self._draw_in()
+            self._left -= 1
+            self._resource.setrlimit(self._resource.RLIMIT_AS, self._within)
 
     def loosen(self) -> None:
         if self._statm is not None:

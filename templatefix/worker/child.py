@@ -23,15 +23,15 @@ if TYPE_CHECKING:  # a check imports nothing of the patcher
 
 
 def serve(
-    take: Callable[[], Mapping[str, Any]], replies: int, show: Listener, limits: Limits
+    take: Callable[[], Mapping[str, Any]], replies: int, listener: Listener, limits: Limits
 ) -> None:
     """Answer the requests that ``take`` gives until it raises ``Closed``, or nobody listens.
 
-    ``show`` is told of each step of a template.
+    ``listener`` is told of each step of a template.
     """
     # The other cores belong to other targets, and threads take address space.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    with contextlib.suppress(Closed, BrokenPipeError), limited(limits, show) as guard:
+    with contextlib.suppress(Closed, BrokenPipeError), limited(limits, listener) as guard:
         while True:
             _answer(take(), lambda message: send(replies, message), guard)
 

@@ -77,7 +77,7 @@ class Forked:
 
     def start(self) -> None:
         parent = os.getpid()
-        self.board.write(None)
+        self.board.end()
         opened: list[int] = []
         try:
             for _ in range(2):
@@ -142,7 +142,7 @@ def _live(requests: int, replies: int, board: Board, limits: Limits, parent: int
     try:
         _settle(parent, limits)
         gc.freeze()  # what was imported is no garbage, and shared with the parent while untouched
-        serve(Reader(requests).receive, replies, board.write, limits)
+        serve(Reader(requests).receive, replies, board, limits)
         code = 0
     finally:
         # Nothing of what the parent had buffered or registered is ours to flush or to run.

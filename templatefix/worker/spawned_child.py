@@ -7,11 +7,10 @@ import faulthandler
 import os
 import queue
 import threading
-from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
-from templatefix.limits import Limits
-from templatefix.worker.board import words_of
+from templatefix.limits import Doing, Limits
+from templatefix.worker.board import Kwargs, spell, words_of
 from templatefix.worker.codec import typed
 from templatefix.worker.frames import Closed, Reader, send
 
@@ -36,18 +35,28 @@ def _live() -> None:
         with contextlib.suppress(Closed):
             limits = typed(Limits, reader.receive()["limits"])
 
-            def show(step: Mapping[str, Any] | None) -> None:
-                if step is None:
-                    faulthandler.cancel_dump_traceback_later()
-                else:
-                    # The parent, which is to kill us long before, must be gone.
-                    faulthandler.dump_traceback_later(limits.longest, exit=True, file=null)
-                send(answers, {"step": None if step is None else words_of(step)})
-
             from templatefix.worker.child import serve
 
             send(answers, {"pid": os.getpid()})
-            serve(_Requests(reader).take, answers, show, limits)
+            serve(_Requests(reader).take, answers, _Teller(answers, limits, null), limits)
+
+
+class _Teller:
+    """Sends word of each step."""
+
+    def __init__(self, answers: int, limits: Limits, null: IO[bytes]) -> None:
+        self._answers = answers
+        self._limits = limits
+        self._null = null
+
+    def begin(self, doing: Doing, scenario: str | None, kwargs: Kwargs, turn: int | None) -> None:
+        # The parent, which is to kill us long before, must be gone.
+        faulthandler.dump_traceback_later(self._limits.longest, exit=True, file=self._null)
+        send(self._answers, {"step": words_of(doing, scenario, spell(kwargs), turn)})
+
+    def end(self) -> None:
+        faulthandler.cancel_dump_traceback_later()
+        send(self._answers, {"step": None})
 
 
 class _Requests:

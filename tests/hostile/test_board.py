@@ -29,10 +29,10 @@ def test_the_last_step_is_shown_whatever_it_shares_with_the_one_before(
 ) -> None:
     board = Board()
     for step in (FIRST, later, FIRST, later):
-        board.write(step)
+        board.begin(**step)
         assert board.step() == step
         assert board.look()[1]
-        board.write(None)
+        board.end()
         assert board.step() == step
         assert not board.look()[1]
     assert board.look()[0] == 8
@@ -40,6 +40,16 @@ def test_the_last_step_is_shown_whatever_it_shares_with_the_one_before(
 
 def test_equal_values_that_are_spelled_otherwise_are_told_apart() -> None:
     board = Board()
-    board.write(FIRST)
-    board.write({**FIRST, "kwargs": {"a": True}})
+    board.begin(**FIRST)
+    board.begin(**{**FIRST, "kwargs": {"a": True}})
     assert board.step()["kwargs"]["a"] is True
+
+
+@pytest.mark.parametrize("name", ["x" * 100_000, "\u20ac" * 100_000, 'a "name"\n'])
+def test_names_and_kwargs_of_any_length_fit_on_the_board(name: str) -> None:
+    board = Board()
+    board.begin("rendering", name, {"a": name}, 1)
+    step = board.step()
+    assert (step["doing"], step["turn"]) == ("rendering", 1)
+    assert step["scenario"] == name[:500]
+    assert step["kwargs"] == ({"a": name} if len(name) < 500 else None)
