@@ -16,12 +16,14 @@ import gc
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
+from math import inf
+from time import process_time
 from types import FrameType, TracebackType
 from typing import Any, Literal, Protocol
 
@@ -135,7 +137,8 @@ class Guard:
         self._share = 1.0
         self._spent = 0.0
         self._printed = 0
-        self._bounded = True
+        self._most_seconds: float = STEPS * limits.seconds
+        self._most_characters: float = TEXTS * limits.characters
         self._begun = 0.0
         self._end = 0.0
         self._armed = False
@@ -146,7 +149,8 @@ class Guard:
     def renew(self, *, bounded: bool = True) -> None:
         """Forget one template, for another. ``bounded``: all its steps together have a limit."""
         self.overruns = []
-        self._bounded = bounded
+        self._most_seconds = STEPS * self.limits.seconds if bounded else inf
+        self._most_characters = TEXTS * self.limits.characters if bounded else inf
         self.scenario = None
         self._share = 1.0
         self._spent = 0.0
@@ -158,15 +162,15 @@ class Guard:
         return self.limits.seconds * self._share
 
     def begin(self, step: Step) -> None:
-        if self._bounded and self._spent > STEPS * self.limits.seconds:
-            raise Exceeded("time", f"takes more than {STEPS * self.limits.seconds:g} s in all")
-        if self._bounded and self._printed > TEXTS * self.limits.characters:
+        if self._spent > self._most_seconds:
+            raise Exceeded("time", f"takes more than {self._most_seconds:g} s in all")
+        if self._printed > self._most_characters:
             raise Exceeded("output", f"prints more than {self._printed} characters in all")
         if self._listener is not None:
             self._listener.begin(step.doing, self.scenario, step.kwargs, step.turn)
         self._memory.tighten()
-        self._begun = time.process_time()
-        self._end = self._begun + self.seconds
+        self._begun = process_time()
+        self._end = self._begun + self.limits.seconds * self._share
         self._armed = True
         if _TIMERS and self._tick is None:
             self._tick = min(self.seconds / _TICKS, _AGAIN)
@@ -178,7 +182,7 @@ class Guard:
             self._without_collector = False
             gc.enable()
         self._memory.loosen()
-        self._spent += time.process_time() - self._begun
+        self._spent += process_time() - self._begun
         if self._listener is not None:
             self._listener.end()
 
@@ -186,7 +190,7 @@ class Guard:
         """The clock's tick: the alarm, where a step has had its time."""
         if not self._armed:
             self.rest()
-        elif time.process_time() >= self._end and (frame is None or frame.f_code not in _ENDING):
+        elif process_time() >= self._end and (frame is None or frame.f_code not in _ENDING):
             if _is_in_collection(frame):
                 # Nothing that is raised there is heard of. A step that has the collector at work
                 # most of the time would be met there by tick after tick.
@@ -194,7 +198,7 @@ class Guard:
                 gc.disable()
                 signal.setitimer(signal.ITIMER_PROF, _SOON, self._tick or _AGAIN)
                 return
-            self._end = time.process_time() + _AGAIN
+            self._end = process_time() + _AGAIN
             raise Exceeded("time", f"takes more than {self.seconds:g} s")
 
     def rest(self) -> None:
@@ -253,26 +257,26 @@ class _Memory:
 
     def __init__(self, megabytes: int) -> None:
         self._more = megabytes << 20
+        self._statm: int | None = None
         self._left = 0
         self._before = self._within = (-1, -1)
-        self._statm: int | None = None
         try:
             import resource
 
             self._statm = os.open(_IN_USE, os.O_RDONLY | os.O_CLOEXEC)
-            self._page = resource.getpagesize()
-            self._resource = resource
         except (ImportError, OSError):
             return
+        self._page = resource.getpagesize()
+        self._resource = resource
+        self._set_to = partial(resource.setrlimit, resource.RLIMIT_AS)
 
     def look(self) -> None:
         """Let the next step see what is in use, and what limit the process has between steps."""
         self._left = 0
 
-    def _draw_in(self) -> None:
-        assert self._statm is not None
+    def _draw_in(self, statm: int) -> None:
         self._before = soft, hard = self._resource.getrlimit(self._resource.RLIMIT_AS)
-        used = int(os.pread(self._statm, 32, 0).split()[0]) * self._page
+        used = int(os.pread(statm, 32, 0).split()[0]) * self._page
         wanted = used + self._more
         is_less = soft == self._resource.RLIM_INFINITY or wanted < soft
         self._within = (wanted, hard) if is_less else self._before
@@ -281,13 +285,13 @@ class _Memory:
     def tighten(self) -> None:
         if self._statm is not None:
             if not self._left:
-                self._draw_in()
+                self._draw_in(self._statm)
             self._left -= 1
-            self._resource.setrlimit(self._resource.RLIMIT_AS, self._within)
+            self._set_to(self._within)
 
     def loosen(self) -> None:
         if self._statm is not None:
-            self._resource.setrlimit(self._resource.RLIMIT_AS, self._before)
+            self._set_to(self._before)
 
     def close(self) -> None:
         if self._statm is not None:
@@ -351,12 +355,11 @@ class Step:
         fault: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._guard is None:
-            return
-        self._guard.end()
-        if isinstance(fault, MemoryError):
-            words = f"takes more than {self._guard.limits.megabytes} MB"
-            raise Exceeded("memory", words).with_traceback(traceback) from None
+        if self._guard is not None:
+            self._guard.end()
+            if fault is not None and isinstance(fault, MemoryError):
+                words = f"takes more than {self._guard.limits.megabytes} MB"
+                raise Exceeded("memory", words).with_traceback(traceback) from None
 
     def note(self, fault: Exceeded, line: int | None = None) -> str:
         """Remember an overrun of this step; returns it in words."""
