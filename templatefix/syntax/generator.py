@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 from jinja2 import nodes
-from jinja2.compiler import CodeGenerator, Frame
+from jinja2.compiler import CodeGenerator, CompilerExit, Frame
 from jinja2.idtracking import VAR_LOAD_ALIAS, VAR_LOAD_RESOLVE
 
 from templatefix.syntax.template import Template
@@ -31,6 +31,9 @@ _HANDS_ON = (nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nodes.From
 #: What a ``set`` in a loop may take a message from.
 _ORIGINS = (nodes.Getitem, nodes.Filter, nodes.CondExpr, nodes.Name, nodes.Call)
 
+
+#: As Jinja says it.
+_NO_NAMESPACE = "cannot assign attribute on non-namespace object"
 
 #: What holds nothing but expressions.
 _WALKED = kinds_of((nodes.Expr, nodes.Helper, nodes.Output)) - LEAVES
@@ -65,7 +68,8 @@ class MarkingGenerator(CodeGenerator):
         self._macros: dict[int, nodes.Macro | nodes.CallBlock] = {}
         self._blocks: list[nodes.Node | None] = []
         self._loop_depth = 0
-        #: Python's variables that have a value for certain at this point of the code.
+        #: Python's variables that have a value for certain at this point of the code, and what is
+        #: known of those that hold a namespace.
         self._filled: frozenset[str] = frozenset()
         self._hands_on = bool(template.placed(*_HANDS_ON))
         for node, _, _ in template.placed(nodes.If, nodes.CondExpr, nodes.For):
@@ -289,7 +293,14 @@ class MarkingGenerator(CodeGenerator):
             names = "".join(f"{frame.symbols.ref(argument.name)}, " for argument in macro.args)
             self.traceline(f"{outside} = tracing.message")
             self.traceline(f"tracing.adopt(({names}))")
-        super().blockvisit(body, frame)
+        begun = self.output.tell()
+        try:
+            for each in body:
+                self.visit(each, frame)
+        except CompilerExit:
+            pass
+        if self.output.tell() == begun:
+            self.writeline("pass")
         if outside is not None:
             self.traceline(f"tracing.message = {outside}")
 
@@ -319,11 +330,27 @@ class MarkingGenerator(CodeGenerator):
         return self._filled
 
     def visit_Assign(self, node: nodes.Assign, frame: Frame) -> None:
+        if type(node.target) is nodes.NSRef:
+            self._set_attribute(node, node.target, frame)
+            return
         super().visit_Assign(node, frame)
         self._fill_target(node.target, frame)
         may_be_message = type(node.target) is nodes.Name and isinstance(node.node, _ORIGINS)
         if self._loop_depth and may_be_message:
             self.traceline(f"tracing.adopt({self._names(node.target, frame)})")
+
+    def _set_attribute(self, node: nodes.Assign, target: nodes.NSRef, frame: Frame) -> None:
+        """``ns.x = ...``, which only a namespace allows: it is asked once whether it is one."""
+        variable = frame.symbols.ref(target.name)
+        asked = _is_namespace(variable)
+        if asked not in self._filled:
+            self.writeline(f"if not isinstance({variable}, Namespace):")
+            self.indent()
+            self.writeline(f"raise TemplateRuntimeError({_NO_NAMESPACE!r})")
+            self.outdent()
+            self._fill([asked])
+        self.writeline(f"{variable}[{target.attr!r}] = ", node)
+        self.visit(node.node, frame)
 
     def _names(self, target: nodes.Node, frame: Frame) -> str:
         """A Python tuple of the variables that a loop or an assignment sets."""
@@ -367,7 +394,9 @@ class MarkingGenerator(CodeGenerator):
     def _fill_target(self, target: nodes.Node, frame: Frame) -> None:
         """A ``set`` has given its target a value."""
         names = [target] if type(target) is nodes.Name else target.find_all(nodes.Name)
-        self._fill(frame.symbols.ref(name.name) for name in names)
+        variables = [frame.symbols.ref(name.name) for name in names]
+        self._filled = self._filled.difference(map(_is_namespace, variables))
+        self._fill(variables)
 
     def _fill_by(self, test: nodes.Node, holds: bool, frame: Frame) -> None:
         """What a condition tells, once it is known how it came out."""
@@ -489,8 +518,13 @@ def _escapes(frame: Frame) -> bool:
 
 
 def _of_root(variables: frozenset[str]) -> frozenset[str]:
-    """Python's variables that keep their values until the rendering ends."""
-    return frozenset(each for each in variables if each.startswith("l_0_"))
+    """Python's variables that have some value until the rendering ends."""
+    return frozenset(each for each in variables if each.startswith("l_0_") and each.isidentifier())
+
+
+def _is_namespace(variable: str) -> str:
+    """What is known, beside variables that have a value, of one that holds a namespace."""
+    return f"{variable} is a namespace"
 
 
 def _is_jinjas(argument: nodes.Keyword) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ _REQUEST = RenderRequest(
     kwargs={"given": "kwarg", "empty": ""},
 )
 
-_NAMES = ("a", "b", "given", "empty", "messages", "tools", "namespace", "m")
+_NAMES = ("a", "b", "given", "empty", "messages", "tools", "namespace", "m", "ns")
 _name = st.sampled_from(_NAMES)
 _test = st.one_of(
     _name,
@@ -35,7 +37,7 @@ _value = st.one_of(
     st.builds("({} or {})".format, _test, _name),
     st.builds("f({})".format, _name),
     st.builds("f({}, y={})".format, _name, _name),
-    st.just("ns.kept"),
+    st.sampled_from(("ns.kept", "namespace()", "namespace(kept=1)")),
     st.just("loop.index"),
 )
 _simple = st.one_of(
@@ -95,12 +97,16 @@ def _traced(text: str) -> object:
         return _told(fault)
 
 
+#: As Python and as Jinja name what remembers who printed it.
+_PRINTED = re.compile(r"'(?:templatefix\.render\.trace_record\.)?Printed('?) object")
+
+
 def _told(fault: Refused | SyntaxFault | Crashed) -> object:
     if not isinstance(fault, Crashed):
         return fault.message
     if fault.kind == "RecursionError":  # Python words it by what it was about to do
         return fault.kind, fault.line
-    return fault.kind, fault.message.replace("'Printed' object", "'str' object"), fault.line
+    return fault.kind, _PRINTED.sub(r"'str\1 object", fault.message), fault.line
 
 
 def _check(text: str) -> None:
@@ -125,6 +131,11 @@ def test_any_statements_print_what_they_print_at_a_server(text: str) -> None:
         "{% break %}{% endfor %}{% endfor %}{{ ns.l.nextitem }}",
         "{% for a in 'xy' %}{% macro f() %}{{ messages }}{% endmacro %}{% set ns.f = f %}"
         "{% endfor %}{{ ns.f() }}",
+        "{% set ns.a = 1 %}{% set ns = 5 %}{% set ns.a = 2 %}",
+        "{% set ns.a = 1 %}{% if given %}{% set ns = 5 %}{% endif %}{% set ns.a = 2 %}",
+        "{% set ns.a = 1 %}{% macro g() %}{% set ns.a = 2 %}{% endmacro %}"
+        "{% set ns = 5 %}{{ g() }}",
+        "{% set ns.a = 1 %}{% for x in 'xy' %}{% set ns.a = x %}{% set ns = 5 %}{% endfor %}",
         "{% if not a is defined %}{% set a = 1 %}{% endif %}{{ a }}",
         "{% if (a and b) is defined %}{{ a }}{{ b }}{% endif %}",
         "{% set a = 0 %}{% if (a and b) is defined %}{{ b }}{% endif %}",
