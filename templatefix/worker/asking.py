@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from signal import Signals
 from typing import Any
@@ -20,6 +21,10 @@ from templatefix.worker.unfinished import About
 #: What our own code may take between two steps of a template: the same for its analysis, with room
 #: for the loading of a tokenizer.
 _BETWEEN, _LEAST = 12.0, 20.0
+
+
+#: Bytes that a pipe takes though nobody reads from it yet, everywhere.
+_ASKED_AHEAD = 4096
 
 
 @dataclass
@@ -64,10 +69,20 @@ class Asking:
     def ask(self, request: Mapping[str, Any], course: Course) -> Iterator[dict[str, Any] | None]:
         """What the child answers, up to its last word, which is left out; None to wait for more.
 
+        The first None comes before anything is read: so far may go who asks ahead, while the child
+        answers somebody else. What is long is only sent after it.
+
         Raises ``TargetError``, ``Killed``, ``Died`` or ``Gone``.
         """
+        frame, lives = self.child.request(request), -1
+        if len(frame) <= _ASKED_AHEAD:
+            with suppress(OSError):  # it is gone, which whoever reads its answers will hear
+                self.child.ask(frame)
+                lives = self.child.lives
+        yield None
         try:
-            self.child.ask(request)
+            if self.child.lives != lives:
+                self.child.ask(frame)
             while True:
                 message = self.child.take()
                 if message is None:
@@ -86,6 +101,7 @@ class Asking:
                 if "fault" in message:
                     raise TargetError(**message["fault"])
                 if "bug" in message:
+                    self.child.stop()  # whatever it has been asked for beside this
                     raise Died(f"templatefix fails on it: {message['bug']}")
                 if "memory" in message:
                     self.child.stop()

@@ -6,6 +6,7 @@ What comes out is in the order of what goes in and the same whatever the size of
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ from templatefix.worker.parent import Unread, Worker, wait
 
 J = TypeVar("J")
 R = TypeVar("R")
+
+#: So many targets for each child, the last, are given to children that have nothing else to do.
+_LAST = 4
 
 #: How far the crew may run ahead of a target that takes long, in targets for each child.
 _AHEAD = 256
@@ -44,24 +48,27 @@ class InOrder(Generic[J, R]):
     """
 
     def __init__(self, jobs: Iterable[J | None], ahead: int) -> None:
-        self._waiting = enumerate(jobs)
+        self._jobs = enumerate(jobs)
+        self._next = deque[tuple[int, J | None]]()
         self._ahead = ahead
         self._done: dict[int, list[R]] = {}
         self._given = self._told = 0
-        self._more = True
 
     @property
     def over(self) -> bool:
         """Whether there is no more to take or to tell."""
-        return not (self._more or self._done)
+        return not (self.has(1) or self._done)
+
+    def has(self, many: int) -> bool:
+        """Whether so many are yet to be taken."""
+        while len(self._next) < many and (another := next(self._jobs, None)) is not None:
+            self._next.append(another)
+        return len(self._next) >= many
 
     def take(self) -> tuple[int, J] | None:
         """The next job and its number; None where there is none yet, or no more."""
-        while self._more and self._given < self._told + self._ahead:
-            number, job = next(self._waiting, (-1, None))
-            if number < 0:
-                self._more = False
-                break
+        while self._given < self._told + self._ahead and self.has(1):
+            number, job = self._next.popleft()
             self._given = number + 1
             if job is not None:
                 return number, job
@@ -87,6 +94,14 @@ class _Errand(Generic[R]):
     worker: Worker
     steps: Iterator[Unread[R] | None]
     found: list[Unread[R]] = field(default_factory=list)
+    #: The job that the worker has next, of which it has been told.
+    following: _Errand[R] | None = None
+
+    def ask(self) -> None:
+        """Tell the worker of the job, whatever else it may be doing."""
+        first = next(self.steps, None)
+        if first is not None:
+            self.found.append(first)
 
     def go_on(self) -> bool:
         """Until there is nothing to do but to wait; False when the job is done."""
@@ -138,23 +153,39 @@ class Crew:
         """
         order = InOrder[J, Unread[R]](jobs, _AHEAD * len(self._workers))
         idle, busy = list(reversed(self._workers)), list[_Errand[R]]()
+
+        def taken(worker: Worker) -> _Errand[R] | None:
+            """What the worker is to do next; None where there is nothing yet."""
+            if (next_one := order.take()) is None:
+                return None
+            number, job = next_one
+            errand = _Errand(number, worker, steps(worker, job))
+            errand.ask()
+            return errand
+
         while busy or not order.over:
             going, busy, moved = busy, [], False
             while True:
                 if going:
                     errand = going.pop()
-                elif idle and (taken := order.take()):
-                    number, job = taken
-                    worker = idle.pop()
-                    errand = _Errand(number, worker, steps(worker, job))
+                elif idle and (begun := taken(idle[-1])) is not None:
+                    errand = begun
+                    idle.pop()
                 else:
                     break
                 if errand.go_on():
                     busy.append(errand)
+                    # A worker that has its next target goes on without us. The last ones are for
+                    # those who come first.
+                    if errand.following is None and order.has(_LAST * len(self._workers)):
+                        errand.following = taken(errand.worker)
+                    continue
+                order.put(errand.number, errand.found)
+                moved = True
+                if errand.following is not None:
+                    going.append(errand.following)
                 else:
-                    order.put(errand.number, errand.found)
                     idle.append(errand.worker)
-                    moved = True
             # Read only now, when nobody is idle who has something to do.
             for found in order.told():
                 yield [read() for read in found]

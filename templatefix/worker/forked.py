@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from templatefix.limits import Limits
 from templatefix.worker.board import Board
 from templatefix.worker.child import serve
-from templatefix.worker.frames import Reader, send
+from templatefix.worker.frames import Reader, frame, send
 from templatefix.worker.process import Process, no_room
 
 #: How long a child with a server of its own has to stop it, in seconds.
@@ -54,6 +54,7 @@ class Forked:
         self.limits = limits
         self.board = Board()
         self.pid: int | None = None
+        self.lives = 0
         self.has_server = False
         self.reads_input = False
         self._requests = -1
@@ -63,7 +64,10 @@ class Forked:
     def patience(self) -> float:
         return self.limits.longest
 
-    def ask(self, request: Mapping[str, Any]) -> None:
+    def request(self, message: Mapping[str, Any]) -> bytes:
+        return frame(message)
+
+    def ask(self, request: bytes) -> None:
         if self.pid is None:
             self.start()
         send(self._requests, request)
@@ -95,6 +99,7 @@ class Forked:
                 os.close(descriptor)
             _live(requests, answers, self.board, self.limits, parent)
         self.pid = pid
+        self.lives += 1
         os.close(requests)
         os.close(answers)
         self._replies = Replies(replies)
@@ -103,6 +108,7 @@ class Forked:
         pid, self.pid = self.pid, None
         if pid is None:
             return
+        self.lives += 1
         try:
             if self.has_server:
                 os.kill(pid, signal.SIGTERM)
@@ -121,6 +127,7 @@ class Forked:
         assert self.pid is not None
         _, status = os.waitpid(self.pid, 0)
         self.pid = None
+        self.lives += 1
         self._close()
         return os.waitstatus_to_exitcode(status)
 

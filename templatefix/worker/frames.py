@@ -18,11 +18,16 @@ class Closed(Exception):
     """The other side is gone."""
 
 
-def send(descriptor: int, message: Mapping[str, Any]) -> None:
-    """Write one frame. Raises ``OSError`` where nobody reads any more."""
+def frame(message: Mapping[str, Any]) -> bytes:
+    """A message as it goes over a pipe."""
     # As ASCII: templates print lone surrogates, which no UTF-8 has.
     body = json.dumps(message, ensure_ascii=True).encode("ascii")
-    left = memoryview(_LENGTH.pack(len(body)) + body)
+    return _LENGTH.pack(len(body)) + body
+
+
+def send(descriptor: int, message: Mapping[str, Any] | bytes) -> None:
+    """Write one frame. Raises ``OSError`` where nobody reads any more."""
+    left = memoryview(message if isinstance(message, bytes) else frame(message))
     while left:
         left = left[os.write(descriptor, left) :]
 

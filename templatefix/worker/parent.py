@@ -75,14 +75,19 @@ class Worker:
         A template that has the child killed has a report that says so, and those after it have
         theirs. What a user can cause is a report with a fault, never an exception.
         """
+        asked = False
         for outcome in self.steps(job):
             if outcome is None:
-                self.wait()
+                if asked:
+                    self.wait()
+                asked = True
             elif (report := outcome().report) is not None:
                 yield report
 
     def steps(self, job: Job) -> Iterator[Unread[Outcome] | None]:
         """What reads the outcomes of a job, and None where there is nothing to do but to wait.
+
+        The first None comes when the child has been asked, whatever else it may be doing.
 
         A template whose child is gone is begun again in another, once.
         """
@@ -236,9 +241,12 @@ class Worker:
     def _only(self, request: Mapping[str, Any], target: str, bounded: bool) -> Any:
         value = None
         course = Course(bounded, About(target, target, None, "") if bounded else None)
+        asked = False
         for message in self._asking.ask(request, course):
             if message is None:
-                self.wait()
+                if asked:
+                    self.wait()
+                asked = True
             elif "value" in message:
                 value = message["value"]
         return value

@@ -27,6 +27,7 @@ class Board(Protocol):
 class Process(Protocol):
     """One child at a time; ``pid`` is None while there is none.
 
+    ``lives`` is how many were started or ended: while it stays as it is, the child is the same.
     ``patience`` is how long, in seconds, a step may show no end before it is the parent's to end.
     ``has_server``: the child may have started a server, which it needs time to stop.
     ``reads_input``: it reads our standard input.
@@ -34,6 +35,9 @@ class Process(Protocol):
 
     has_server: bool
     reads_input: bool
+
+    @property
+    def lives(self) -> int: ...
 
     @property
     def pid(self) -> int | None: ...
@@ -47,7 +51,10 @@ class Process(Protocol):
     def start(self) -> None:
         """Start a child. Raises ``TargetError`` where the system has no room for one."""
 
-    def ask(self, request: Mapping[str, Any]) -> None:
+    def request(self, message: Mapping[str, Any]) -> bytes:
+        """What is asked of this kind of child, as a frame."""
+
+    def ask(self, request: bytes) -> None:
         """Send a request, to a new child where there is none. Raises ``OSError``."""
 
     def take(self) -> dict[str, Any] | None:

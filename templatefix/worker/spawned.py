@@ -23,7 +23,7 @@ from typing import Any
 from templatefix.limits import Limits
 from templatefix.worker.board import step_of
 from templatefix.worker.codec import plain
-from templatefix.worker.frames import Closed, Reader, send
+from templatefix.worker.frames import Closed, Reader, frame, send
 from templatefix.worker.process import Process, no_room
 
 #: The child sees the modules that we see, and none beside it that happen to lie in its directory.
@@ -87,7 +87,7 @@ class _Child:
     def has_news(self) -> bool:
         return self._over or bool(self._answers)
 
-    def ask(self, request: Mapping[str, Any]) -> None:
+    def ask(self, request: Mapping[str, Any] | bytes) -> None:
         send(self._requests.fileno(), request)
 
     def take(self) -> dict[str, Any] | None:
@@ -137,6 +137,7 @@ class Spawned:
         self.has_server = False
         self.reads_input = False
         self._child: _Child | None = None
+        self.lives = 0
         self._board = _Told()
         self._input: str | None = None
 
@@ -155,14 +156,16 @@ class Spawned:
 
     def start(self) -> None:
         self._child = _Child(self.limits)
+        self.lives += 1
         self._board = self._child.board
 
-    def ask(self, request: Mapping[str, Any]) -> None:
+    def request(self, message: Mapping[str, Any]) -> bytes:
+        return frame({**message, "input": self._lent()} if self.reads_input else message)
+
+    def ask(self, request: bytes) -> None:
         if self._child is None:
             self.start()
         assert self._child is not None
-        if self.reads_input:
-            request = {**request, "input": self._lent()}
         self._child.ask(request)
 
     def take(self) -> dict[str, Any] | None:
@@ -182,6 +185,7 @@ class Spawned:
     def ended(self) -> int:
         assert self._child is not None
         child, self._child = self._child, None
+        self.lives += 1
         return child.ended()
 
     def _lent(self) -> str:
