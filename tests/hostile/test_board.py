@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from templatefix.worker.board import Board
 
-FIRST = {"doing": "rendering", "scenario": "plain-chat", "kwargs": {"a": 1}, "turn": 1}
+FIRST: dict[str, Any] = {
+    "doing": "rendering",
+    "scenario": "plain-chat",
+    "kwargs": {"a": 1},
+    "turn": 1,
+}
 LATER = [
     {**FIRST, "turn": 2},
     {**FIRST, "turn": None},
@@ -25,7 +29,7 @@ LATER = [
 
 @pytest.mark.parametrize("later", LATER)
 def test_the_last_step_is_shown_whatever_it_shares_with_the_one_before(
-    later: Mapping[str, Any],
+    later: dict[str, Any],
 ) -> None:
     board = Board()
     for step in (FIRST, later, FIRST, later):
