@@ -6,7 +6,6 @@ What comes out is in the order of what goes in and the same whatever the size of
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,6 +22,9 @@ R = TypeVar("R")
 #: So many targets for each child, the last, are given to children that have nothing else to do.
 _LAST = 4
 
+#: ... and among so many the longest is looked for.
+_FEW = 16
+
 #: How far the crew may run ahead of a target that takes long, in targets for each child.
 _AHEAD = 256
 
@@ -32,6 +34,14 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def size_of(job: Job) -> int:
+    """The bytes of a job's file, which tell how long it takes as well as can be told before."""
+    try:
+        return os.stat(job.part or job.target).st_size
+    except (OSError, ValueError):
+        return 0
 
 
 Tick = Callable[[], None]
@@ -44,12 +54,17 @@ def nothing() -> None:
 class InOrder(Generic[J, R]):
     """Jobs taken one after another, and what they come to told in the same order.
 
-    A job that is None is not taken and comes to nothing.
+    A job that is None is not taken and comes to nothing. Where there are many, the longest of the
+    next few is taken first: a long one that is left for the end keeps all others waiting.
     """
 
-    def __init__(self, jobs: Iterable[J | None], ahead: int) -> None:
+    def __init__(
+        self, jobs: Iterable[J | None], ahead: int, length: Callable[[J], int] = lambda job: 0
+    ) -> None:
         self._jobs = enumerate(jobs)
-        self._next = deque[tuple[int, J | None]]()
+        self._next: list[tuple[int, int, J | None]] = []
+        self._length = length
+        self._many = False
         self._ahead = ahead
         self._done: dict[int, list[R]] = {}
         self._given = self._told = 0
@@ -62,18 +77,27 @@ class InOrder(Generic[J, R]):
     def has(self, many: int) -> bool:
         """Whether so many are yet to be taken."""
         while len(self._next) < many and (another := next(self._jobs, None)) is not None:
-            self._next.append(another)
+            number, job = another
+            self._next.append((number, 0 if job is None else self._length(job), job))
         return len(self._next) >= many
 
     def take(self) -> tuple[int, J] | None:
         """The next job and its number; None where there is none yet, or no more."""
         while self._given < self._told + self._ahead and self.has(1):
-            number, job = self._next.popleft()
-            self._given = number + 1
+            number, _, job = self._next.pop(self._choice())
+            self._given += 1
             if job is not None:
                 return number, job
             self._done[number] = []
         return None
+
+    def _choice(self) -> int:
+        """Which of the next jobs is to be taken; the first has waited long after a few others."""
+        self._many = self.has(_FEW) or self._many
+        overtaken = self._given - self._next[0][0]
+        if not self._many or overtaken >= _FEW:
+            return 0
+        return max(range(min(_FEW, len(self._next))), key=lambda each: self._next[each][1])
 
     def put(self, number: int, found: list[R]) -> None:
         """What a job has come to."""
@@ -138,20 +162,22 @@ class Crew:
         self, jobs: Iterable[Job | None], tick: Tick = nothing
     ) -> Generator[list[Outcome], None, None]:
         """The outcomes of each job: see :meth:`each`."""
-        return self.each(jobs, Worker.steps, tick)
+        return self.each(jobs, Worker.steps, tick, size_of)
 
     def each(
         self,
         jobs: Iterable[J | None],
         steps: Callable[[Worker, J], Iterator[Unread[R] | None]],
         tick: Tick = nothing,
+        length: Callable[[J], int] = lambda job: 0,
     ) -> Generator[list[R], None, None]:
         """What each job comes to, as soon as it and all before it are done.
 
         ``steps`` is a method of the worker's, such as ``Worker.steps``; a job that is None comes to
-        nothing. ``tick`` is called several times a second.
+        nothing. ``tick`` is called several times a second, and ``length`` guesses at how long a job
+        takes beside others.
         """
-        order = InOrder[J, Unread[R]](jobs, _AHEAD * len(self._workers))
+        order = InOrder[J, Unread[R]](jobs, _AHEAD * len(self._workers), length)
         idle, busy = list(reversed(self._workers)), list[_Errand[R]]()
 
         def taken(worker: Worker) -> _Errand[R] | None:
