@@ -16,6 +16,8 @@ from templatefix.errors import TargetError
 
 # The largest tokenizer_config.json and template seen are a few MB.
 MAX_BYTES = 32 * 2**20
+#: Bytes of which hardly a template has more.
+_USUAL = 65_536
 #: Nanoseconds after its last change for which a directory is listed each time: file systems tell
 #: times to two seconds at worst. Later its names are remembered, for each of its files asks.
 _SETTLED = 3_000_000_000
@@ -65,7 +67,10 @@ def is_directory(path: Path) -> bool:
 def read_stream(stream: IO[bytes], place: Place) -> bytes:
     """At most ``MAX_BYTES`` of a stream; a longer one (``/dev/zero``) is refused."""
     try:
-        content = stream.read(MAX_BYTES + 1)
+        # For most files no buffer of the greatest size need be made.
+        content = stream.read(_USUAL)
+        if len(content) == _USUAL:
+            content += stream.read(MAX_BYTES + 1 - _USUAL)
     except (OSError, ValueError) as error:
         raise place.fault(explain_os_error(error)) from error
     if len(content) > MAX_BYTES:
@@ -167,7 +172,8 @@ class Folder:
             return frozenset()
 
     def has(self, name: str) -> bool:
-        return is_file(self.path / name)
+        # Most files that are asked for are not there: the names say so without a look for each.
+        return (name in self.names or not self.names or "/" in name) and is_file(self.path / name)
 
     def text(self, name: str) -> str:
         return decode(read_bytes(self.path / name, self.place(name)), self.place(name))
