@@ -92,10 +92,14 @@ class InOrder(Generic[J, R]):
         return None
 
     def _choice(self) -> int:
-        """Which of the next jobs is to be taken; the first has waited long after a few others."""
+        """Which of the next jobs is to be taken.
+
+        The first has waited long after a few others, and no longer than there may be any.
+        """
         self._many = self.has(_FEW) or self._many
         overtaken = self._given - self._next[0][0]
-        if not self._many or overtaken >= _FEW:
+        is_last = self._given + 1 == self._told + self._ahead
+        if not self._many or overtaken >= _FEW or is_last:
             return 0
         return max(range(min(_FEW, len(self._next))), key=lambda each: self._next[each][1])
 
