@@ -6,6 +6,7 @@ has none.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,8 @@ class Watch:
             return False
         used = resident(pid)
         if pid != self._pid or not running:
-            self._pid, self._idle = pid, 0 if running else used
+            # A child that is first seen at work began with about what we have ourselves.
+            self._pid, self._idle = pid, resident(os.getpid()) if running else used
         self._next = now + _EVERY
         return running and used > self._idle + self._more
 
