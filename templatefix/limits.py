@@ -170,7 +170,7 @@ class Guard:
             self._listener.begin(step.doing, self.scenario, step.kwargs, step.turn)
         self._memory.tighten()
         self._begun = process_time()
-        self._end = self._begun + self.limits.seconds * self._share
+        self._end = self._begun + self.seconds
         self._armed = True
         if _TIMERS and self._tick is None:
             self._tick = min(self.seconds / _TICKS, _AGAIN)

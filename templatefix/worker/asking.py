@@ -64,22 +64,24 @@ class Asking:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.child = process(limits)
+        self._answers = False
         self._watch = None if limits_memory() else Watch(limits.megabytes)
 
     def ask(self, request: Mapping[str, Any], course: Course) -> Iterator[dict[str, Any] | None]:
         """What the child answers, up to its last word, which is left out; None to wait for more.
 
         The first None comes before anything is read: so far may go who asks ahead, while the child
-        answers somebody else. What is long is only sent after it.
+        answers somebody else. What is long is then only sent after it.
 
         Raises ``TargetError``, ``Killed``, ``Died`` or ``Gone``.
         """
         frame, lives = self.child.request(request), -1
-        if len(frame) <= _ASKED_AHEAD:
+        if not self._answers or len(frame) <= _ASKED_AHEAD:
             with suppress(OSError):  # it is gone, which whoever reads its answers will hear
                 self.child.ask(frame)
                 lives = self.child.lives
         yield None
+        self._answers = True
         try:
             if self.child.lives != lives:
                 self.child.ask(frame)
@@ -112,6 +114,8 @@ class Asking:
                     yield message
         except (Closed, OSError):
             raise Gone(self._end()) from None
+        finally:
+            self._answers = False
 
     def _is_late(self, course: Course) -> bool:
         """Whether the child does the same thing for too long."""

@@ -75,12 +75,9 @@ class Worker:
         A template that has the child killed has a report that says so, and those after it have
         theirs. What a user can cause is a report with a fault, never an exception.
         """
-        asked = False
         for outcome in self.steps(job):
             if outcome is None:
-                if asked:
-                    self.wait()
-                asked = True
+                self.wait()
             elif (report := outcome().report) is not None:
                 yield report
 
@@ -241,12 +238,9 @@ class Worker:
     def _only(self, request: Mapping[str, Any], target: str, bounded: bool) -> Any:
         value = None
         course = Course(bounded, About(target, target, None, "") if bounded else None)
-        asked = False
         for message in self._asking.ask(request, course):
             if message is None:
-                if asked:
-                    self.wait()
-                asked = True
+                self.wait()
             elif "value" in message:
                 value = message["value"]
         return value
