@@ -1,8 +1,7 @@
 """Jinja tokens that know where they stand.
 
-Jinja's parser hands the line number of a token to the node it makes and keeps nothing else. A
-line number that also carries the token's index therefore reaches every node of the AST, and the
-nodes still show their true line.
+Jinja's parser hands the line number of a token to the node it makes and keeps nothing else. While
+it parses, the index of the raw token therefore stands in the line number's place.
 """
 
 from __future__ import annotations
@@ -16,18 +15,6 @@ from templatefix.syntax.listing import RawToken, listing
 
 #: Kinds of raw tokens of which the parser sees kind and text.
 _AS_THEY_ARE = frozenset({"block_begin", "block_end", "variable_begin", "variable_end"})
-
-
-class TokenLine(int):
-    """A line number that remembers which raw token stood there."""
-
-    token: int
-
-    @classmethod
-    def of(cls, line: int, token: int) -> TokenLine:
-        located = cls(line)
-        located.token = token
-        return located
 
 
 class RawTokens:
@@ -44,6 +31,10 @@ class RawTokens:
             start + len(value.rstrip() if kind.endswith("_end") else value)
             for (_, kind, value), start in zip(self.tokens, self.starts, strict=True)
         ]
+
+    def line(self, index: int) -> int:
+        """The line of a token, 1-based."""
+        return self.tokens[index][0] if index < len(self.tokens) else 1
 
 
 def _told_by_jinja(lexer: Lexer, source: str) -> tuple[list[RawToken], list[int]]:
@@ -62,7 +53,10 @@ def _told_by_jinja(lexer: Lexer, source: str) -> tuple[list[RawToken], list[int]
 
 
 class LocatedStream(TokenStream):
-    """A token stream that knows the raw index of the token last taken from it, and of the next."""
+    """A token stream that knows the raw index of the token last taken from it, and of the next.
+
+    The lines of its tokens are their raw indexes.
+    """
 
     last: int
     at: int
@@ -71,6 +65,8 @@ class LocatedStream(TokenStream):
         self.last = self.at = -1
         super().__init__(_located(environment, raw), None, None)
         self.last = -1
+        if self.eos:  # an empty text has no token
+            self.at = -1
 
     def __next__(self) -> Token:
         # As Jinja's, without a further call: an expression has many tokens.
@@ -84,8 +80,7 @@ class LocatedStream(TokenStream):
                 self.current = next(self._iter)
             except StopIteration:
                 self.close()
-        line = self.current.lineno
-        self.at = line.token if type(line) is TokenLine else -1  # an empty text has no token
+        self.at = self.current.lineno
         return taken
 
     def look(self) -> Token:
@@ -96,13 +91,13 @@ class LocatedStream(TokenStream):
 
 
 def _located(environment: Environment, raw: RawTokens) -> Iterator[Token]:
-    """The tokens that the parser sees, each with a line that knows the raw token.
+    """The tokens that the parser sees, each with the index of the raw token for its line.
 
     Jinja's lexer makes a token of a raw one, asking of each what it may be. Most are of kinds of
     which it makes what they are, and these need not be sent through it.
     """
-    make, line_of = tuple.__new__, TokenLine.of
-    for index, (line, kind, value) in enumerate(raw.tokens):
+    make = tuple.__new__
+    for index, (_, kind, value) in enumerate(raw.tokens):
         if kind == "operator":
             kind = operators[value]
         elif not (
@@ -113,6 +108,6 @@ def _located(environment: Environment, raw: RawTokens) -> Iterator[Token]:
             if kind == "string" and "\\" not in value and value.isascii():
                 value = value[1:-1]
             else:
-                yield from environment.lexer.wrap([(line_of(line, index), kind, value)])
+                yield from environment.lexer.wrap([(index, kind, value)])
                 continue
-        yield make(Token, (line_of(line, index), kind, value))
+        yield make(Token, (index, kind, value))

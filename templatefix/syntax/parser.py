@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from jinja2 import Environment, nodes
+from jinja2 import Environment, TemplateSyntaxError, nodes
 from jinja2.parser import Parser
 
-from templatefix.syntax.lexing import LocatedStream, RawTokens, TokenLine
+from templatefix.syntax.lexing import LocatedStream, RawTokens
 from templatefix.syntax.tree import Tree
 
 #: Token indexes: first and last, both included.
@@ -201,7 +201,11 @@ class RecordingParser(Parser):
         return body
 
     def parse(self) -> nodes.Template:
-        template = nodes.Template(self.subparse(), lineno=1)
+        try:
+            template = nodes.Template(self.subparse(), lineno=1)
+        except TemplateSyntaxError as fault:
+            fault.lineno = self.raw.line(fault.lineno)
+            raise
         self.tree = Tree(template)
         for node in self.tree.nodes:
             node.environment = self.environment  # what set_environment does, with a walk of its own
@@ -211,18 +215,19 @@ class RecordingParser(Parser):
             elif type(node) is nodes.Not and type(node.node) is nodes.Test:
                 # "x is not t" is one piece of source for both of its nodes.
                 self.inner.setdefault(id(node.node), self.inner[id(node)])
-        inner = self.inner
-        for node in reversed(self.tree.nodes):  # children first
+        inner, tokens = self.inner, self.raw.tokens
+        for node in reversed(self.tree.nodes[1:]):  # children first
             if id(node) not in inner:
                 self._fill(node)
+            if node.lineno is not None:
+                node.lineno = tokens[node.lineno][0]
         return template
 
     def _fill(self, node: nodes.Node) -> None:
         """Give a node an extent that no single call of the parser returned."""
         if id(node) in self.inner or isinstance(node, nodes.Template):
             return
-        line = cast(TokenLine, node.lineno)
-        own = getattr(line, "token", 0)
+        own = node.lineno or 0
         if isinstance(node, nodes.TemplateData):
             self.inner[id(node)] = (own, own)
         elif isinstance(node, nodes.Output):
@@ -256,10 +261,10 @@ class RecordingParser(Parser):
         """``x|a`` in ``x|a|b``: it ends before the bar that starts the next filter."""
         if id(inner) in self.inner:
             return
-        bar = cast(TokenLine, before.lineno).token - 1
-        first, node = cast(TokenLine, inner.lineno).token, inner.node
+        bar = before.lineno - 1
+        first, node = inner.lineno, inner.node
         while isinstance(node, nodes.Filter):
-            first, node = cast(TokenLine, node.lineno).token, node.node
+            first, node = node.lineno, node.node
         if node is not None:
             first = self.extent(node)[0]
         self.inner[id(inner)] = (first, bar - 1)
