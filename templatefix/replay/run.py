@@ -16,7 +16,7 @@ from templatefix.dialect.layout import Written
 from templatefix.dialect.parsers import stripped, without_separator
 from templatefix.prefix import common_prefix
 from templatefix.replay.accounting import hit_tokens, ideal_tokens
-from templatefix.tokens import Encoder, completion_ids
+from templatefix.tokens import Encoder, completion_ids, stream_ids
 
 Client = Literal["faithful", "reasoning-dropping"]
 #: The form in which a client gets an answer: ``raw`` as the parsers return it, ``verbatim`` with
@@ -206,12 +206,10 @@ def _new_request(
         return Request(messages, kwargs, prompt, prompt_ids, completion, prompt, prompt_ids)
     text = completion.written.text
     if turn.completion_ids is not None:
-        ids = list(turn.completion_ids)
+        ids = prompt_ids + list(turn.completion_ids)
     else:
-        ids = completion_ids(encoder, prompt, prompt_ids, text)
-    return Request(
-        messages, kwargs, prompt, prompt_ids, completion, prompt + text, prompt_ids + ids
-    )
+        ids = stream_ids(encoder, prompt, prompt_ids, text)
+    return Request(messages, kwargs, prompt, prompt_ids, completion, prompt + text, ids)
 
 
 def _answered(

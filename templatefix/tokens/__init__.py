@@ -2,6 +2,6 @@
 
 from .encoder import Encoder
 from .loading import load_encoder
-from .seam import completion_ids
+from .seam import completion_ids, stream_ids
 
-__all__ = ["Encoder", "completion_ids", "load_encoder"]
+__all__ = ["Encoder", "completion_ids", "load_encoder", "stream_ids"]

@@ -25,7 +25,10 @@ class Encoder(Protocol):
     def characters_encoded(self) -> int: ...
 
     def encode(self, text: str) -> list[int]:
-        """The ids of ``text``, without the special tokens that a tokenizer likes to add."""
+        """The ids of ``text``, without the special tokens that a tokenizer likes to add.
+
+        Whoever asks again may get the same list: it is not to be changed.
+        """
 
     def encode_continuation(self, text: str) -> list[int]:
         """The ids of ``text`` as the continuation of other text: no dummy space before it."""

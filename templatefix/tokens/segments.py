@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from templatefix.errors import TargetError
@@ -159,7 +158,7 @@ class SegmentEncoder:
             self._whole_characters += len(text)
             self._whole[text] = known
         self._last = text, known
-        return list(known.ids)
+        return known.ids
 
     def _encode(self, text: str) -> _Whole:
         if not text.isascii():
@@ -192,15 +191,18 @@ class SegmentEncoder:
         """The ids of a whole text that was split in turns from ``begun.start`` on."""
         known = self._turns
         first = self._segment(turns[0], first=begun.start == 0) if turns[0] else ()
-        for each in turns[1:]:
-            if each not in known:
-                known[each] = self._segment(each, first=False)
-                self._turns_characters += len(each)
-        following = chain.from_iterable(map(known.__getitem__, turns[1:]))
-        ids = [*begun.ids[: begun.settled], *first, *following]
+        ids = begun.ids[: begun.settled]
+        ids += first
         start, settled = begun.start, begun.settled
+        for each in turns[1:]:
+            found = known.get(each)
+            if found is None:
+                found = known[each] = self._segment(each, first=False)
+                self._turns_characters += len(each)
+            settled = len(ids)
+            ids += found
         if len(turns) > 1:
-            start, settled = len(text) - len(turns[-1]), len(ids) - len(known[turns[-1]])
+            start = len(text) - len(turns[-1])
         if self._turns_characters > _CACHE_CHARACTERS:
             self._forget_turns()
         return _Whole(ids, start, settled)
