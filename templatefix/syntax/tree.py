@@ -42,17 +42,21 @@ class Tree:
         self.nodes = [root]
         self.places: list[Place] = []
         above = [0]
-        # Without recursion: chains of operators nest deeply.
-        stack: list[tuple[Place, int]] = []
-        _stack_children(stack, root, 0)
+        # Without recursion: chains of operators nest deeply. What is still to come, and the
+        # indexes of the nodes that hold it.
+        stack: list[Place] = []
+        holders: list[int] = []
+        _stack_children(stack, root)
+        holders += [0] * len(stack)
         while stack:
-            place, parent = stack.pop()
-            node = place.node
-            if type(node) not in LEAVES:
-                _stack_children(stack, node, len(self.nodes))
-            self.nodes.append(node)
+            place = stack.pop()
+            node = place[0]
             self.places.append(place)
-            above.append(parent)
+            above.append(holders.pop())
+            if type(node) not in LEAVES:
+                _stack_children(stack, node)
+                holders += [len(self.nodes)] * (len(stack) - len(holders))
+            self.nodes.append(node)
         self.indexes = {id(node): index for index, node in enumerate(self.nodes)}
         self.ends = ends = list(range(1, len(self.nodes) + 1))
         for index in range(len(ends) - 1, 0, -1):
@@ -65,13 +69,18 @@ class Tree:
 LEAVES = frozenset({nodes.Name, nodes.Const, nodes.TemplateData})
 
 
-def _stack_children(stack: list[tuple[Place, int]], parent: nodes.Node, index: int) -> None:
-    """Put the children of the node with an index on a stack, the last of them first."""
+#: All kinds: nobody can add to Jinja's.
+_NODES = kinds_of(nodes.Node)
+
+
+def _stack_children(stack: list[Place], parent: nodes.Node) -> None:
+    """Put the children of a node on a stack, the last of them first."""
+    make, kinds = tuple.__new__, _NODES
     for name in reversed(parent.fields):
         value = getattr(parent, name, None)
-        if type(value) is list:
+        if type(value) in kinds:
+            stack.append(make(Place, (value, parent, name)))
+        elif type(value) is list:
             for each in reversed(value):
-                if isinstance(each, nodes.Node):
-                    stack.append((Place(each, parent, name), index))
-        elif value is not None and type(value) is not str and isinstance(value, nodes.Node):
-            stack.append((Place(value, parent, name), index))
+                if type(each) in kinds:
+                    stack.append(make(Place, (each, parent, name)))
