@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from templatefix.chat.server import Server
 from templatefix.checking.options import CheckOptions
 from templatefix.checking.subject import Subject
 from templatefix.findings.blame import Blame, Witness, blame
@@ -49,7 +50,7 @@ def classified(runs: Sequence[Run], subject: Subject) -> list[Break]:
     """Every break that is not the client's own, those of core runs first."""
     found = []
     witness = witness_of(subject)
-    blamed: dict[str, Blame] = {}
+    blamed: dict[object, Blame] = {}
     for run in sorted(runs, key=lambda run: not run.plan.core):
         for comparison in run.comparisons:
             if comparison.preserving or comparison.client_loss:
@@ -58,7 +59,7 @@ def classified(runs: Sequence[Run], subject: Subject) -> list[Break]:
             code, detail, also = classify(evidence)
             if run.plan.replay == "verbatim" and code in ("TF104", "TF106"):
                 code, detail, also = "TF301", "separator", (code, *also)
-            kind = _kind(run, comparison, code, detail)
+            kind = _kind(run, comparison, code, detail, subject.server)
             if kind not in blamed:
                 blamed[kind] = blame(comparison, evidence, run.tools, witness)
                 if code == "TF301":
@@ -73,14 +74,15 @@ def witness_of(subject: Subject) -> Witness:
     return Witness(subject.parsed, subject.server, dict(subject.template.special_tokens))
 
 
-def _kind(run: Run, comparison: Comparison, code: str, detail: str) -> str:
+def _kind(run: Run, comparison: Comparison, code: str, detail: str, server: Server) -> object:
     """Breaks of one kind have the same place in the template to blame: it is sought once."""
     before, after = comparison.before, comparison.after
-    roles = [str(message.get("role")) for message in after.messages[len(before.messages) - 1 :]]
+    new = after.messages[len(before.messages) - 1 :]
+    roles = tuple([str(message.get("role")) for message in new])
     calls = len(before.answer.tool_calls) if before.answer else 0
     said = bool(before.answer and before.answer.content)
-    kwargs = [dict(before.kwargs), dict(after.kwargs)]
-    return json.dumps([code, detail, run.plan.replay, roles, calls, said, kwargs])
+    kwargs = server.spelling(before.kwargs), server.spelling(after.kwargs)
+    return code, detail, run.plan.replay, roles, calls, said, kwargs
 
 
 def without_parser_losses(runs: Sequence[Run], breaks: Sequence[Break]) -> list[Run]:
@@ -109,20 +111,28 @@ def findings_of(
     options: CheckOptions,
 ) -> list[Finding]:
     """One finding per divergence, for all runs that show it."""
-    found: dict[Key, Finding] = {}
-    switched = [each for each in breaks if each.run.plan.scenario.name == "mode-switch"]
-    for each in breaks:
-        if each not in switched and not (each.code == "TF108" and subject.encoder.approximate):
-            merge(found, each, policy, subject)
-    for each in switched:
-        if key_of(each) not in found:
-            also = (each.code, *each.also)
-            each = replace(each, code="TF110", detail=each.code, also=also)
-        merge(found, each, policy, subject)
+    groups: dict[Key, list[Break]] = {}
+    # What a switch of modes shows, other runs may have shown before it.
+    for each in sorted(breaks, key=_switches):
+        if _switches(each):
+            if key_of(each) not in groups:
+                also = (each.code, *each.also)
+                each = replace(each, code="TF110", detail=each.code, also=also)
+        elif each.code == "TF108" and subject.encoder.approximate:
+            continue
+        key = key_of(each)
+        if key not in groups and not each.run.plan.core:
+            key = _known_by_its_origin(groups, each) or key
+        groups.setdefault(key, []).append(each)
+    found = (_merged(group, policy, subject) for group in groups.values())
     return [
         replace(finding, fix=_fix(finding, runs, modes, subject.template, options))
-        for finding in found.values()
+        for finding in found
     ]
+
+
+def _switches(each: Break) -> bool:
+    return each.run.plan.scenario.name == "mode-switch"
 
 
 def with_requests(
@@ -147,37 +157,34 @@ def canonical_reuse(comparison: Comparison, encoder: Encoder) -> int | None:
     return common_prefix(whole, comparison.after.prompt_ids)
 
 
-def merge(found: dict[Key, Finding], each: Break, policy: str, subject: Subject) -> None:
-    """Add a break to the finding that it belongs to, or make one."""
-    run, comparison, code, detail, also = (
-        each.run,
-        each.comparison,
-        each.code,
-        each.detail,
-        each.also,
+def _merged(group: Sequence[Break], policy: str, subject: Subject) -> Finding:
+    """The finding of breaks that are one: its evidence is that of the first."""
+    first, *others = group
+    finding = finding_of(first, policy, subject)
+    if not others:
+        return finding
+    first_id = first.run.plan.id
+    core = [each for each in others if each.run.plan.core]
+    return replace(
+        finding,
+        run_ids=tuple(dict.fromkeys(each.run.plan.id for each in group)),
+        also=tuple(dict.fromkeys(code for each in (first, *core) for code in each.also)),
+        lost_tokens=sum(each.comparison.lost for each in group if each.run.plan.id == first_id),
     )
-    key = key_of(each)
-    if key not in found and not run.plan.core:
-        key = _known_by_its_origin(found, each) or key
-    known = found.get(key)
-    if known is not None:
-        same_run = known.run_ids[0] == run.plan.id
-        found[key] = replace(
-            known,
-            run_ids=tuple(dict.fromkeys((*known.run_ids, run.plan.id))),
-            also=tuple(dict.fromkeys((*known.also, *also))) if run.plan.core else known.also,
-            lost_tokens=(known.lost_tokens or 0) + (comparison.lost if same_run else 0),
-        )
-        return
+
+
+def finding_of(each: Break, policy: str, subject: Subject) -> Finding:
+    """What a break by itself comes to."""
+    run, comparison, code = each.run, each.comparison, each.code
     rule = RULES[code]
-    found[key] = Finding(
+    return Finding(
         code,
         rule.name,
         severity_of(code, run.plan.core, policy),
         "medium" if run.completion in ("markers", "unknown") else "high",
         each.blame.explanation if code == "TF301" else rule.summary,
-        detail=detail,
-        also=also,
+        detail=each.detail,
+        also=each.also,
         run_ids=(run.plan.id,),
         kwargs=run.plan.kwargs,
         client=run.plan.client,
@@ -206,13 +213,13 @@ def key_of(each: Break) -> Key:
     return each.code, "" if each.code == "TF102" else each.detail, place
 
 
-def _known_by_its_origin(found: Mapping[Key, Finding], each: Break) -> Key | None:
+def _known_by_its_origin(groups: Mapping[Key, Sequence[Break]], each: Break) -> Key | None:
     """The finding that an edge run shows again, at another output because of an empty field."""
     origins = [place for place in each.blame.locations if place.role == "printed-then"]
     if not origins or each.blame.locations[0].role == "cause":
         return None
-    for key, finding in found.items():
-        if finding.code == each.code and origins[0] in finding.locations:
+    for key, (first, *_) in groups.items():
+        if first.code == each.code and origins[0] in first.blame.locations:
             return key
     return None
 

@@ -21,10 +21,9 @@ from templatefix.chat.present import Unpresentable
 from templatefix.checking.breaks import (
     HARMLESS,
     Break,
-    Key,
     canonical_reuse,
+    finding_of,
     key_of,
-    merge,
     witness_of,
 )
 from templatefix.checking.notes import Notes, note
@@ -187,7 +186,7 @@ def _search(
     seed: int,
     came: list[int],
 ) -> list[Finding]:
-    found: dict[Key, Finding] = {}
+    found: list[Finding] = []
     hunt = _Hunt(
         subject,
         witness_of(subject),
@@ -211,10 +210,9 @@ def _search(
             notes.findings[-1] = shown
             continue
         hunt.known.add(key_of(what)[2])
-        merge(found, what, policy, subject)
-        key = key_of(what)
-        found[key] = replace(found[key], conversation=_replayed(what.run))
-    return list(found.values())
+        finding = finding_of(what, policy, subject)
+        found.append(replace(finding, conversation=_replayed(what.run)))
+    return found
 
 
 def _find(

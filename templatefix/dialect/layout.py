@@ -108,9 +108,15 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def leaves(answer: Answer) -> list[str]:
+def leaves(answer: Answer) -> tuple[str, ...]:
     """The string values of all calls' arguments, in order."""
-    return [text for call in answer.tool_calls for text in _texts(arguments_of(call))]
+    return _leaves(answer.tool_calls) if answer.tool_calls else ()
+
+
+@lru_cache(maxsize=16)
+def _leaves(calls: tuple[ToolCall, ...]) -> tuple[str, ...]:
+    """Remembered, since every mode has the same few calls."""
+    return tuple(text for call in calls for text in _texts(arguments_of(call)))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -134,7 +140,7 @@ def learn(
     token is sought when none of those was printed. ``ids`` are those of the calls, which some
     formats print. Raises :class:`Unlearnable`.
     """
-    expected = [s for s in (shape.reasoning, shape.content) if s] + leaves(shape)
+    expected = [text for text in (shape.reasoning, shape.content, *leaves(shape)) if text]
     slots: list[tuple[int, int, Slot]] = []
     for text in expected:
         start = rendered.find(text)
@@ -254,7 +260,7 @@ def _id_slots(rendered: str, ids: Sequence[str]) -> list[tuple[int, int, Slot]]:
     return found
 
 
-def _text_for(slot: Slot, answer: Answer, texts: list[str], ids: Sequence[str]) -> str:
+def _text_for(slot: Slot, answer: Answer, texts: Sequence[str], ids: Sequence[str]) -> str:
     if slot.field == "id":
         return ids[slot.index]
     if slot.field == "reasoning":

@@ -142,7 +142,8 @@ class Template:
 
     def _characters(self, extent: Extent) -> Span:
         first, last = extent
-        return Span(self._raw.starts[first], self._raw.ends[last])
+        # As Span(...), without a call of Python's own in between: there are many.
+        return tuple.__new__(Span, (self._raw.starts[first], self._raw.ends[last]))
 
 
 @lru_cache(maxsize=8)

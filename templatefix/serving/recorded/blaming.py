@@ -10,8 +10,8 @@ from templatefix.chat.server import Tools
 from templatefix.checking.breaks import (
     Break,
     Key,
+    finding_of,
     key_of,
-    merge,
     repair_command,
     witness_of,
 )
@@ -65,9 +65,8 @@ class Blamer:
         each = Break(_run(comparison), comparison, share.what, share.detail, (), self._blamed[kind])
         key = key_of(each)
         if key not in self._found:
-            merge(self._found, each, self._policy, self._subject)
             self._found[key] = replace(
-                self._found[key],
+                finding_of(each, self._policy, self._subject),
                 run_ids=(),
                 client=None,
                 replay=None,
