@@ -13,6 +13,9 @@ from templatefix.dialect.layout import arguments_of
 from templatefix.dialect.named import ReasoningDialect, ToolDialect
 from templatefix.dialect.thinking import State, Tags
 
+#: Completions of which it is remembered what the parsers make of them.
+_REMEMBERED = 64
+
 
 class Parsers:
     """What the reasoning parser and the tool parser of a server make of completions."""
@@ -20,6 +23,8 @@ class Parsers:
     def __init__(self, reasoning: ReasoningDialect | None, tool: ToolDialect | None) -> None:
         self.reasoning = reasoning
         self.tool = tool
+        # Most modes have the same completions. Tools are kept, so that their identity stays theirs.
+        self._parsed: dict[object, tuple[object, Answer]] = {}
 
     @classmethod
     def inferred(cls, literals: Iterable[str], generation_prompt: str) -> Parsers:
@@ -182,14 +187,20 @@ class Parsers:
         kwargs: Mapping[str, Any],
         tools: Sequence[Message] | None,
     ) -> Answer:
-        parsed = named.parse(
-            completion,
-            self.reasoning,
-            self.tool if meant.tool_calls else None,
-            opened=state == "opened",
-            thinking=self._splits(state, kwargs),
-            tools=tools,
-        )
+        opened, thinking, calls = state == "opened", self._splits(state, kwargs), meant.tool_calls
+        key = completion, opened, thinking, bool(calls), id(tools)
+        known = self._parsed.get(key)
+        if known is None:
+            if len(self._parsed) >= _REMEMBERED:
+                self._parsed.clear()
+            tool = self.tool if calls else None
+            known = self._parsed[key] = (
+                tools,
+                named.parse(
+                    completion, self.reasoning, tool, opened=opened, thinking=thinking, tools=tools
+                ),
+            )
+        parsed = known[1]
         if self.reasoning is None:
             return Answer(meant.reasoning, parsed.content, parsed.tool_calls)
         return parsed

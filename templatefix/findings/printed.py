@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from templatefix.chat.conversation import Message, answer_of
 from templatefix.dialect.layout import leaves
@@ -55,4 +56,11 @@ def squeezed(text: str) -> str:
 
 def _shows(printed: str, text: str) -> bool:
     """Whether a text is in what was ``printed``, squeezed, as it is or as JSON."""
-    return squeezed(text) in printed or squeezed(json.dumps(text)[1:-1]) in printed
+    as_it_is, as_json = _spellings(text)
+    return as_it_is in printed or as_json in printed
+
+
+@lru_cache(maxsize=64)
+def _spellings(text: str) -> tuple[str, str]:
+    """Remembered, since every mode is told the same texts."""
+    return squeezed(text), squeezed(json.dumps(text)[1:-1])
