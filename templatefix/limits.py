@@ -16,7 +16,7 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -134,7 +134,7 @@ class Guard:
         self.overruns: list[Overrun] = []
         self.scenario: str | None = None
         self._listener = listener
-        self._share = 1.0
+        self._seconds = limits.seconds
         self._spent = 0.0
         self._printed = 0
         self._most_seconds: float = STEPS * limits.seconds
@@ -152,14 +152,10 @@ class Guard:
         self._most_seconds = STEPS * self.limits.seconds if bounded else inf
         self._most_characters = TEXTS * self.limits.characters if bounded else inf
         self.scenario = None
-        self._share = 1.0
+        self._seconds = self.limits.seconds
         self._spent = 0.0
         self._printed = 0
         self._memory.look()
-
-    @property
-    def seconds(self) -> float:
-        return self.limits.seconds * self._share
 
     def begin(self, step: Step) -> None:
         if self._spent > self._most_seconds:
@@ -168,12 +164,16 @@ class Guard:
             raise Exceeded("output", f"prints more than {self._printed} characters in all")
         if self._listener is not None:
             self._listener.begin(step.doing, self.scenario, step.kwargs, step.turn)
-        self._memory.tighten()
+        memory = self._memory
+        if not memory.left:
+            memory.draw_in()
+        memory.left -= 1
+        memory.set_to(memory.within)
         self._begun = process_time()
-        self._end = self._begun + self.seconds
+        self._end = self._begun + self._seconds
         self._armed = True
         if _TIMERS and self._tick is None:
-            self._tick = min(self.seconds / _TICKS, _AGAIN)
+            self._tick = min(self._seconds / _TICKS, _AGAIN)
             signal.setitimer(signal.ITIMER_PROF, self._tick, self._tick)
 
     def end(self) -> None:
@@ -181,7 +181,7 @@ class Guard:
         if self._without_collector:
             self._without_collector = False
             gc.enable()
-        self._memory.loosen()
+        self._memory.set_to(self._memory.before)
         self._spent += process_time() - self._begun
         if self._listener is not None:
             self._listener.end()
@@ -199,7 +199,7 @@ class Guard:
                 signal.setitimer(signal.ITIMER_PROF, _SOON, self._tick or _AGAIN)
                 return
             self._end = process_time() + _AGAIN
-            raise Exceeded("time", f"takes more than {self.seconds:g} s")
+            raise Exceeded("time", f"takes more than {self._seconds:g} s")
 
     def rest(self) -> None:
         """Stop the clock until the next step begins."""
@@ -229,7 +229,7 @@ class Guard:
             fault.kind, step.doing, fault.words, line, self.scenario, step.kwargs, step.turn
         )
         if fault.kind == "time":
-            self._share = max(_LEAST, self._share / 2)
+            self._seconds = max(_LEAST * self.limits.seconds, self._seconds / 2)
             self.rest()  # it ticks faster in less time
         self.overruns.append(overrun)
         return overrun
@@ -252,14 +252,17 @@ _IN_USE = "/proc/self/statm"
 class _Memory:
     """RLIMIT_AS, drawn in for the length of a step to what is in use and the limit above it.
 
-    Where the system does not say what is in use (it does on Linux), nothing is limited.
+    ``set_to`` sets it to ``within`` when a step begins, and to ``before`` when it ends; ``left``
+    are the steps until what is in use is looked at anew. Where the system does not say what is in
+    use (it does on Linux), nothing is limited.
     """
 
     def __init__(self, megabytes: int) -> None:
         self._more = megabytes << 20
         self._statm: int | None = None
-        self._left = 0
-        self._before = self._within = (-1, -1)
+        self.left = 0
+        self.before = self.within = (-1, -1)
+        self.set_to: Callable[[tuple[int, int]], None] = lambda limit: None
         try:
             import resource
 
@@ -268,30 +271,22 @@ class _Memory:
             return
         self._page = resource.getpagesize()
         self._resource = resource
-        self._set_to = partial(resource.setrlimit, resource.RLIMIT_AS)
+        self.set_to = partial(resource.setrlimit, resource.RLIMIT_AS)
 
     def look(self) -> None:
         """Let the next step see what is in use, and what limit the process has between steps."""
-        self._left = 0
+        self.left = 0
 
-    def _draw_in(self, statm: int) -> None:
-        self._before = soft, hard = self._resource.getrlimit(self._resource.RLIMIT_AS)
-        used = int(os.pread(statm, 32, 0).split()[0]) * self._page
+    def draw_in(self) -> None:
+        """See what is in use, and how far that lets the next steps go."""
+        self.left = _STEPS_A_LOOK
+        if self._statm is None:
+            return
+        self.before = soft, hard = self._resource.getrlimit(self._resource.RLIMIT_AS)
+        used = int(os.pread(self._statm, 32, 0).split()[0]) * self._page
         wanted = used + self._more
         is_less = soft == self._resource.RLIM_INFINITY or wanted < soft
-        self._within = (wanted, hard) if is_less else self._before
-        self._left = _STEPS_A_LOOK
-
-    def tighten(self) -> None:
-        if self._statm is not None:
-            if not self._left:
-                self._draw_in(self._statm)
-            self._left -= 1
-            self._set_to(self._within)
-
-    def loosen(self) -> None:
-        if self._statm is not None:
-            self._set_to(self._before)
+        self.within = (wanted, hard) if is_less else self.before
 
     def close(self) -> None:
         if self._statm is not None:
@@ -377,18 +372,23 @@ def collected(pieces: Iterable[str]) -> Iterable[str]:
     return pieces if _guard is None else _guard.collect(pieces)
 
 
-@contextmanager
-def scene(scenario: str) -> Iterator[None]:
-    """Say which conversation the steps in the block belong to."""
-    guard = _guard
-    if guard is None:
-        yield
-        return
-    before, guard.scenario = guard.scenario, scenario
-    try:
-        yield
-    finally:
-        guard.scenario = before
+class Scene:
+    """Says which conversation the steps in its block belong to: a context manager."""
+
+    def __init__(self, scenario: str) -> None:
+        self._guard = _guard
+        self._scenario: str | None = scenario
+
+    def __enter__(self) -> None:
+        self._swap()
+
+    def __exit__(self, *fault: object) -> None:
+        self._swap()
+
+    def _swap(self) -> None:
+        guard = self._guard
+        if guard is not None:
+            self._scenario, guard.scenario = guard.scenario, self._scenario
 
 
 def overruns() -> tuple[Overrun, ...]:

@@ -27,11 +27,12 @@ Key = tuple[tuple[bytes, ...], tuple[bytes, ...], bytes, bool]
 
 #: Values that leave a kwarg as it is without it (vLLM 0.32: ``renderers/params.py``).
 _UNSET = (None, "auto")
-#: Parameters of transformers' ``apply_chat_template`` that it does not hand on to the template.
+#: Parameters of transformers' ``apply_chat_template`` that it does not hand on to the template, and
+#: ``tools``, which take the place of the request's own.
 _NOT_HANDED_ON = frozenset(
     "chat_template tokenize padding truncation max_length return_tensors return_dict "
     "return_assistant_tokens_mask continue_final_message add_generation_prompt "
-    "tokenizer_kwargs processor_kwargs".split()
+    "tokenizer_kwargs processor_kwargs tools".split()
 )
 
 
@@ -52,6 +53,7 @@ class Server:
         # came of it, so that its identity stays its own.
         self._spelled = dict(_spelled_battery())
         self._presented = dict(_presented_battery(content_format))
+        self._handed: dict[int, tuple[Kwargs, Mapping[str, Any]]] = {}
         # A request is looked for by its key before it is sent.
         self._asked: tuple[object, ...] = (None, None, None, None)
         self._key: Key = (), (), b"", False
@@ -82,6 +84,7 @@ class Server:
         self._prompts.clear()
         self._spelled.clear()
         self._presented.clear()
+        self._handed.clear()
 
     def request(
         self,
@@ -98,13 +101,11 @@ class Server:
             known[1] if (known := seen.get(id(each))) else self._present(each) for each in messages
         ]
         presented = as_requested(presented, self.knows_developer)
-        shown = list(map(self._present_tool, tools)) if tools else None
-        if not kwargs:
-            return RenderRequest(presented, shown, generation_prompt, {}, clock)
-        kept = {name: value for name, value in kwargs.items() if value not in _UNSET}
-        # A kwarg of that name replaces the request's tools, and is not looked into.
-        shown = kept.pop("tools", shown)
-        handed = {name: value for name, value in kept.items() if name not in _NOT_HANDED_ON}
+        handed = self._handed_on(kwargs)
+        if "tools" in kwargs and kwargs["tools"] not in _UNSET:
+            shown = kwargs["tools"]  # it replaces the request's own, and is not looked into
+        else:
+            shown = list(map(self._present_tool, tools)) if tools else None
         return RenderRequest(presented, shown, generation_prompt, handed, clock)
 
     def prompt(
@@ -201,6 +202,18 @@ class Server:
         known = self._spelled.get(id(sent))
         if known is None:
             known = self._spelled[id(sent)] = (sent, _spell(sent))
+        return known[1]
+
+    def _handed_on(self, kwargs: Kwargs) -> Mapping[str, Any]:
+        """The kwargs that reach the template: the same object for the same, as for messages."""
+        known = self._handed.get(id(kwargs))
+        if known is None:
+            handed = {
+                name: value
+                for name, value in kwargs.items()
+                if value not in _UNSET and name not in _NOT_HANDED_ON
+            }
+            known = self._handed[id(kwargs)] = (kwargs, handed)
         return known[1]
 
     def _present(self, message: Message) -> dict[str, Any]:

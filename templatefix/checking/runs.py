@@ -13,7 +13,7 @@ from templatefix.checking.options import CheckOptions
 from templatefix.checking.subject import Subject, refuses_system
 from templatefix.dialect.author import Unspoken
 from templatefix.findings.printed import begins_twice, lost
-from templatefix.limits import scene
+from templatefix.limits import Scene
 from templatefix.render import Crashed, OverLimit, Refused
 from templatefix.replay.modes import DOCUMENTED, Modes, Setting, discover
 from templatefix.replay.run import Plan, Run, replay
@@ -74,7 +74,7 @@ def plans(
 def make_run(one: Plan, subject: Subject, block_size: int, notes: Notes) -> None:
     """Make a run, or say why it cannot be made."""
     try:
-        with scene(one.scenario.name):
+        with Scene(one.scenario.name):
             run = replay(one, subject.author, subject.encoder, block_size, made=notes.made)
     except Unspoken as unspoken:
         notes.skip(what(one), unspoken.why)

@@ -32,7 +32,7 @@ from templatefix.dialect.author import Author, Unspoken
 from templatefix.findings.blame import Witness, blame
 from templatefix.findings.evidence import gather
 from templatefix.findings.finding import Finding
-from templatefix.limits import scene
+from templatefix.limits import Scene
 from templatefix.render import Crashed, OverLimit, Refused
 from templatefix.replay.modes import Modes
 from templatefix.replay.run import Comparison, Plan, Run, in_mode, received, replay
@@ -99,7 +99,7 @@ class _Hunt:
 
     def _try(self, plan: Plan) -> Break | Crashed | None:
         try:
-            with scene("a conversation of the search"):
+            with Scene("a conversation of the search"):
                 run = replay(plan, self.subject.author, self.subject.encoder, self.block_size)
         except OverLimit:
             return None  # noted by the limits

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import mmap
-import struct
 from collections.abc import Mapping
 from operator import is_
 from typing import Any
 
 from templatefix.limits import Doing
 
-#: How many times the board was changed, whether a step is running, its turn, and the length of the
-#: words that say the rest of it.
-_HEAD = struct.Struct(">QBiI")
+#: Numbers at the board's beginning: how many times it was changed, which is odd while a step is
+#: running, the step's turn, and the length of the words that say the rest of it.
+_CHANGES, _TURN, _LENGTH = range(3)
+_WORDS = 3 * 8
 _NO_TURN = -1
 _SIZE = 65536
 #: Characters of kwargs and of a scenario's name that are shown; each of the latter may take six.
@@ -31,42 +31,40 @@ class Board:
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _SIZE)
+        self._numbers = memoryview(self._memory).cast("q")
         self._changes = 0
-        self._turn = _NO_TURN
-        self._length = 0
-        self._said: tuple[Doing | None, str | None] = (None, None)
+        self._doing: Doing | None = None
+        self._scenario: str | None = None
         self._kwargs: Kwargs = None
         self._spelled = "null"
 
     def begin(self, doing: Doing, scenario: str | None, kwargs: Kwargs, turn: int | None) -> None:
         """Show a step. Most of a template's differ from the one before in nothing but the turn."""
+        numbers = self._numbers
         alike = kwargs is self._kwargs or _are_alike(kwargs, self._kwargs)
-        said = doing, scenario
-        if not alike:
-            self._kwargs, self._spelled = kwargs, spell(kwargs)
-        if not alike or said != self._said:
-            self._said = said
+        if not alike or doing != self._doing or scenario != self._scenario:
+            if not alike:
+                self._kwargs, self._spelled = kwargs, spell(kwargs)
+            self._doing, self._scenario = doing, scenario
             words = words_of(doing, scenario, self._spelled, None).encode("ascii")
-            self._length = len(words)
-            self._memory[_HEAD.size : _HEAD.size + self._length] = words
-        self._changes += 1
-        self._turn = _NO_TURN if turn is None else turn
-        _HEAD.pack_into(self._memory, 0, self._changes, True, self._turn, self._length)
+            self._memory[_WORDS : _WORDS + len(words)] = words
+            numbers[_LENGTH] = len(words)
+        numbers[_TURN] = _NO_TURN if turn is None else turn
+        self._changes = numbers[_CHANGES] = (self._changes + 1) | 1
 
     def end(self) -> None:
         """No step is running; the words of the last one stay until the next."""
-        self._changes += 1
-        _HEAD.pack_into(self._memory, 0, self._changes, False, self._turn, self._length)
+        self._changes = self._numbers[_CHANGES] = (self._changes | 1) + 1
 
     def look(self) -> tuple[int, bool]:
         """How many changes there were, and whether a step is running."""
-        changes, running, _, _ = _HEAD.unpack_from(self._memory)
-        return changes, bool(running)
+        changes = self._numbers[_CHANGES]
+        return changes, changes % 2 == 1
 
     def step(self) -> Mapping[str, Any]:
         """The last step of a child that is dead."""
-        _, _, turn, length = _HEAD.unpack_from(self._memory)
-        step = step_of(self._memory[_HEAD.size : _HEAD.size + length])
+        turn, length = self._numbers[_TURN], self._numbers[_LENGTH]
+        step = step_of(self._memory[_WORDS : _WORDS + length])
         return {**step, "turn": None if turn == _NO_TURN else turn}
 
 
