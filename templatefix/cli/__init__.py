@@ -18,3 +18,6 @@ def main() -> None:
         templatefix.main()
     except KeyboardInterrupt:  # while the modules were still being imported
         sys.exit(130)
+    finally:
+        # Nor does anything come of looking for it now: Python would look through all there is.
+        gc.freeze()

@@ -33,12 +33,14 @@ _NARROWEST, _WIDEST = 60, 100
 class Document:
     """One document about all reports, in the format that the settings ask for.
 
-    The text for people is made as they come, while others work, and not when all wait for it.
+    The text for people is made as they come, while others work, and not when all wait for it; the
+    reports are kept for other formats only.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._reports: list[Report] = []
+        self._faulty: list[Report] = []
 
     @cached_property
     def _text(self) -> TextReport | None:
@@ -46,9 +48,12 @@ class Document:
         return _text_for(self._settings) if self._settings.output_format == "text" else None
 
     def add(self, report: Report) -> None:
-        self._reports.append(report)
         if self._text is not None:
             self._text.add(report)
+        if self._text is None or self._settings.plot is not None:
+            self._reports.append(report)
+        if report.fault is not None:
+            self._faulty.append(report)
 
     def write(self) -> None:
         """Write it where the settings say, with the figure that they ask for."""
@@ -65,7 +70,7 @@ class Document:
             tell_written(settings.plot, quiet=settings.quiet)
         if self._text is not None and settings.output is None:
             return
-        for report in reports:
+        for report in self._faulty:
             tell_fault(report)
 
     def _formatted(self) -> str:

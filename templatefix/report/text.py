@@ -21,6 +21,14 @@ from templatefix.report.kwargs import kwargs_text
 from templatefix.report.recorded_text import recorded_lines
 from templatefix.report.visible import cells, head, visible, wrapped
 
+#: Verdicts in words, in the order in which they are counted.
+_VERDICTS: Mapping[Verdict, str] = {
+    "preserving": "preserving",
+    "breaks": "broken",
+    "not-evaluated": "not evaluated",
+    "error": "unreadable",
+}
+
 # Longer counterexamples are left to the JSON report.
 _LONGEST_CONVERSATION = 2000
 
@@ -68,7 +76,7 @@ class TextReport:
     def __init__(self, style: TextStyle) -> None:
         self._style = style
         self._lines: list[str] = []
-        self._checked: list[Report] = []
+        self._tally = Tally()
 
     def add(self, report: Report) -> None:
         style, lines = self._style, self._lines
@@ -78,13 +86,13 @@ class TextReport:
             lines.append("")
         lines += shown
         if report.skipped is None:
-            self._checked.append(report)
+            self._tally.add(report)
 
     def text(self) -> str:
         """The whole report; empty, or lines that each end in a newline."""
         end = []
-        if len(self._checked) > 1 and not self._style.quiet:
-            end = ["", self._style.paint(summary(self._checked), "bold")]
+        if self._tally.total > 1 and not self._style.quiet:
+            end = ["", self._style.paint(self._tally.words(), "bold")]
         return "".join(line + "\n" for line in (*self._lines, *end))
 
 
@@ -96,21 +104,27 @@ def text_report(reports: Iterable[Report], style: TextStyle) -> str:
     return whole.text()
 
 
-def summary(reports: Iterable[Report]) -> str:
+class Tally:
     """How many templates came to which verdict."""
-    words: dict[Verdict, str] = {
-        "preserving": "preserving",
-        "breaks": "broken",
-        "not-evaluated": "not evaluated",
-        "error": "unreadable",
-    }
-    counted = Counter(
-        under_policy(report) if report.keeps_to_its_policy else words[report.verdict]
-        for report in reports
-    )
-    order = ("preserving", *sorted(counted.keys() - words.values()), *list(words.values())[1:])
-    parts = [f"{counted[word]} {word}" for word in order if counted[word]]
-    return f"{counted.total()} templates: {', '.join(parts)}"
+
+    def __init__(self, reports: Iterable[Report] = ()) -> None:
+        self._counted: Counter[str] = Counter()
+        for report in reports:
+            self.add(report)
+
+    @property
+    def total(self) -> int:
+        return self._counted.total()
+
+    def add(self, report: Report) -> None:
+        kept = report.keeps_to_its_policy
+        self._counted[under_policy(report) if kept else _VERDICTS[report.verdict]] += 1
+
+    def words(self) -> str:
+        counted, words = self._counted, list(_VERDICTS.values())
+        order = ("preserving", *sorted(counted.keys() - set(words)), *words[1:])
+        parts = [f"{counted[word]} {word}" for word in order if counted[word]]
+        return f"{self.total} templates: {', '.join(parts)}"
 
 
 def under_policy(report: Report) -> str:

@@ -21,7 +21,7 @@ from templatefix.report.kwargs import kwargs_text
 from templatefix.report.markup import rendered
 from templatefix.report.page.cost import CONTEXTS, TURNS
 from templatefix.report.page.view import headline, target_view, told_verdict
-from templatefix.report.text import summary
+from templatefix.report.text import Tally
 
 _PATCH = "templatefix patch"
 _USUAL_FILE = "chat_template.jinja"
@@ -49,7 +49,7 @@ def page(reports: Sequence[Report], edition: Edition, *, index: str | None = Non
     views = [target_view(report, f"t{number}-") for number, report in enumerate(shown, start=1)]
     rows = _rows(shown, [f"#{view.key}top" for view in views]) if len(views) > 1 else []
     values = {
-        "title": views[0].name if len(views) == 1 else summary(shown),
+        "title": views[0].name if len(views) == 1 else Tally(shown).words(),
         "targets": views,
         "rows": rows,
         "edition": edition,
@@ -73,7 +73,7 @@ def folder(reports: Sequence[Report], edition: Edition, index: str) -> dict[str,
     }
     digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
     values = {
-        "title": summary(shown),
+        "title": Tally(shown).words(),
         "rows": _rows(shown, names),
         "edition": edition,
         "script": Markup(_SCRIPT),  # our own file: nothing of a report is in it
