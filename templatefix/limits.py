@@ -208,21 +208,27 @@ class Guard:
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def collect(self, pieces: Iterable[str]) -> list[str]:
-        found: list[str] = []
+        return [piece for batch, _ in self._batches(pieces) for piece in batch]
+
+    def join(self, pieces: Iterable[str]) -> str:
+        return "".join([text for _, text in self._batches(pieces)])
+
+    def _batches(self, pieces: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+        """Some pieces after others, and what they are together."""
         left = most = self.limits.characters
         rest = iter(pieces)
         more = True
         while more:
             batch = list(islice(rest, _BATCH))
-            left -= sum(map(len, batch))
+            text = "".join(batch)
+            left -= len(text)
             if left < 0:
                 raise Exceeded("output", f"prints more than {most} characters")
-            found += batch
+            yield batch, text
             more = len(batch) == _BATCH
         self._printed += most - left
         if most - left > _LARGE:
             self._memory.look()
-        return found
 
     def note(self, step: Step, fault: Exceeded, line: int | None) -> Overrun:
         overrun = Overrun(
@@ -370,6 +376,11 @@ _ENDING = frozenset({Step.__exit__.__code__, Guard.end.__code__})
 def collected(pieces: Iterable[str]) -> Iterable[str]:
     """The pieces of a printed text, if there are not too many characters in them."""
     return pieces if _guard is None else _guard.collect(pieces)
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """The printed text that pieces make up, if there are not too many characters in it."""
+    return "".join(pieces) if _guard is None else _guard.join(pieces)
 
 
 class Scene:

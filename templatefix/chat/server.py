@@ -54,6 +54,8 @@ class Server:
         self._spelled = dict(_spelled_battery())
         self._presented = dict(_presented_battery(content_format))
         self._handed: dict[int, tuple[Kwargs, Mapping[str, Any]]] = {}
+        self._spelled_tools: dict[int, tuple[object, tuple[bytes, ...]]] = {}
+        self._presented_tools: dict[int, tuple[object, list[dict[str, Any]]]] = {}
         # A request is looked for by its key before it is sent.
         self._asked: tuple[object, ...] = (None, None, None, None)
         self._key: Key = (), (), b"", False
@@ -85,6 +87,8 @@ class Server:
         self._spelled.clear()
         self._presented.clear()
         self._handed.clear()
+        self._spelled_tools.clear()
+        self._presented_tools.clear()
 
     def request(
         self,
@@ -105,7 +109,7 @@ class Server:
         if "tools" in kwargs and kwargs["tools"] not in _UNSET:
             shown = kwargs["tools"]  # it replaces the request's own, and is not looked into
         else:
-            shown = list(map(self._present_tool, tools)) if tools else None
+            shown = self._present_tools(tools) if tools else None
         return RenderRequest(presented, shown, generation_prompt, handed, clock)
 
     def prompt(
@@ -175,7 +179,7 @@ class Server:
             return self._key
         key = (
             self._spellings(messages),
-            self._spellings(tools) if tools else (),
+            self._spellings_of_tools(tools) if tools else (),
             self.spelling(kwargs),
             generation_prompt,
         )
@@ -188,6 +192,14 @@ class Server:
         return tuple(
             [known[1] if (known := spelled.get(id(each))) else self.spelling(each) for each in sent]
         )
+
+    def _spellings_of_tools(self, tools: Sequence[Message]) -> tuple[bytes, ...]:
+        known = self._spelled_tools.get(id(tools))
+        if known is None:
+            known = tools, self._spellings(tools)
+            if type(tools) is tuple:
+                self._spelled_tools[id(tools)] = known
+        return known[1]
 
     def asked(self) -> Iterator[tuple[list[Message], Tools, Kwargs, bool, str | Refused | Crashed]]:
         """Every request so far and what came of it, but for those at another time of day."""
@@ -221,6 +233,15 @@ class Server:
         presented = present_one(message, self.content_format)
         self._presented[id(message)] = (message, presented)
         return presented
+
+    def _present_tools(self, tools: Sequence[Message]) -> list[dict[str, Any]]:
+        """The same list for the same tools: many templates print it as a whole."""
+        known = self._presented_tools.get(id(tools))
+        if known is None:
+            known = tools, list(map(self._present_tool, tools))
+            if type(tools) is tuple:
+                self._presented_tools[id(tools)] = known
+        return known[1]
 
     def _present_tool(self, tool: Message) -> dict[str, Any]:
         known = self._presented.get(id(tool))

@@ -16,7 +16,7 @@ from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
-from templatefix.limits import Exceeded, Step, collected
+from templatefix.limits import Exceeded, Step, joined
 from templatefix.render.protocol import (
     PINNED_CLOCK,
     Crashed,
@@ -273,7 +273,7 @@ class JinjaRenderer:
         try:
             with step:
                 variables = template_variables(request, self._special_tokens)
-                return "".join(collected(pieces_of(self._template, variables)))
+                return joined(pieces_of(self._template, variables))
         except Exceeded as fault:
             raise over_limit(fault, step, self._template) from None
         except Exception as fault:
