@@ -169,24 +169,28 @@ class _Analysis:
                 continue
             reads.add(read)
             # What another loop over the messages left behind knows how the conversation ends.
-            found.update(origin for source, origin in self.set_in_loop[read] if source is not loop)
+            for source, origin in self.set_in_loop.get(read, ()):
+                if source is not loop:
+                    found.add(origin)
         summary = frozenset(found), frozenset(reads)
         self._summaries[id(expression)] = summary
         return summary
 
-    def _own_origins(self, node: nodes.Node) -> Iterator[Origin]:
+    def _own_origins(self, node: nodes.Node) -> list[Origin]:
+        found = []
         if type(node) is nodes.Name:
             if node.name in self.kwargs and node.ctx == "load":
-                yield self._origin(Influence.KWARG, node, node.name)
+                found.append(self._origin(Influence.KWARG, node, node.name))
         elif type(node) is nodes.Call and type(node.node) is nodes.Name:
             if node.node.name == "strftime_now":
-                yield self._origin(Influence.CLOCK, node)
+                found.append(self._origin(Influence.CLOCK, node))
             elif node.node.name == "lipsum":
-                yield self._origin(Influence.RANDOMNESS, node)
+                found.append(self._origin(Influence.RANDOMNESS, node))
         elif type(node) is nodes.Filter and node.name == "random":
-            yield self._origin(Influence.RANDOMNESS, node)
+            found.append(self._origin(Influence.RANDOMNESS, node))
         if self.conversation.knows_the_end(node):
-            yield self._origin(Influence.LATER_MESSAGES, node)
+            found.append(self._origin(Influence.LATER_MESSAGES, node))
+        return found
 
     def _origin(self, influence: Influence, node: nodes.Node, name: str | None = None) -> Origin:
         return Origin(influence, self.template.span(node), name or self.template.source(node))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from jinja2 import Environment
 from jinja2.lexer import TOKEN_EOF, Lexer, Token, TokenStream, operators
 
-from templatefix.syntax.listing import RawToken, listing
+from templatefix.syntax.listing import RawToken, end_of, listing
 
 #: Kinds of raw tokens of which the parser sees kind and text.
 _AS_THEY_ARE = frozenset({"block_begin", "block_end", "variable_begin", "variable_end"})
@@ -25,20 +25,15 @@ class RawTokens:
 
     def __init__(self, environment: Environment, source: str) -> None:
         listed = listing(environment.lexer, source) or _told_by_jinja(environment.lexer, source)
-        self.tokens, self.starts = listed
-        # The end of a tag swallows the whitespace that its dash or trim_blocks removes.
-        self.ends = [
-            start + len(value.rstrip() if kind.endswith("_end") else value)
-            for (_, kind, value), start in zip(self.tokens, self.starts, strict=True)
-        ]
+        self.tokens, self.starts, self.ends = listed
 
     def line(self, index: int) -> int:
         """The line of a token, 1-based."""
         return self.tokens[index][0] if index < len(self.tokens) else 1
 
 
-def _told_by_jinja(lexer: Lexer, source: str) -> tuple[list[RawToken], list[int]]:
-    """The raw tokens of a source and where they begin; raises what Jinja raises of it."""
+def _told_by_jinja(lexer: Lexer, source: str) -> tuple[list[RawToken], list[int], list[int]]:
+    """As :func:`listing`; raises what Jinja raises of the source."""
     tokens = [each for each in lexer.tokeniter(source, None) if each[1] != "whitespace"]
     starts = []
     position = 0
@@ -49,7 +44,10 @@ def _told_by_jinja(lexer: Lexer, source: str) -> tuple[list[RawToken], list[int]
             raise AssertionError(f"the lexer skipped {source[position:start]!r}")
         position = start + len(value)
         starts.append(start)
-    return tokens, starts
+    ends = [
+        end_of(kind, value, start) for (_, kind, value), start in zip(tokens, starts, strict=True)
+    ]
+    return tokens, starts, ends
 
 
 class LocatedStream(TokenStream):

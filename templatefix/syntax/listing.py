@@ -22,13 +22,19 @@ _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 
 
-def listing(lexer: Lexer, source: str) -> tuple[list[RawToken], list[int]] | None:
-    """The raw tokens of a newline-normalised source, and where they begin; None: see above.
+def listing(lexer: Lexer, source: str) -> tuple[list[RawToken], list[int], list[int]] | None:
+    """The raw tokens of a newline-normalised source, where they begin, and where they end without
+    the whitespace that the end of a tag takes away; None: see above.
 
     ``lexer`` strips blocks on the left, and has no line statements or line comments.
     """
     listed = _Listing(lexer, source)
-    return (listed.tokens, listed.starts) if listed.is_regular else None
+    return (listed.tokens, listed.starts, listed.ends) if listed.is_regular else None
+
+
+def end_of(kind: str, value: str, start: int) -> int:
+    """Where a token ends: that of a tag swallows what its dash or trim_blocks removes."""
+    return start + len(value.rstrip() if kind.endswith("_end") else value)
 
 
 class _Listing:
@@ -37,6 +43,7 @@ class _Listing:
         self._source = source if lexer.keep_trailing_newline else source.removesuffix("\n")
         self.tokens: list[RawToken] = []
         self.starts: list[int] = []
+        self.ends: list[int] = []
         self._at = 0
         self._line = 1
         self._line_starting = True
@@ -67,6 +74,7 @@ class _Listing:
     def _add(self, kind: str, value: str, start: int) -> None:
         self.tokens.append((self._line, kind, value))
         self.starts.append(start)
+        self.ends.append(end_of(kind, value, start))
         self._line += value.count("\n")
 
     def _move_to(self, found: re.Match[str]) -> None:
@@ -110,7 +118,7 @@ class _Listing:
 
     def _tag(self, begin: str) -> bool:
         """The tokens of a tag and its end; a source may end within."""
-        source, tokens, starts = self._source, self.tokens, self.starts
+        source, tokens, starts, ends = self._source, self.tokens, self.starts, self.ends
         rules = _rules(self._lexer, begin)
         kinds = rules.kinds
         at, line, end = self._at, self._line, begin.replace("begin", "end")
@@ -136,7 +144,9 @@ class _Listing:
             else:
                 tokens.append((line, kind, value))
             starts.append(at - len(value))
+            ends.append(at)
             if kind == end:
+                ends[-1] = end_of(kind, value, starts[-1])
                 self._line = line
                 self._move_to(found)
                 return True
