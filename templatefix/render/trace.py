@@ -31,7 +31,7 @@ from templatefix.render.jinja import (
 from templatefix.render.protocol import RenderRequest, SyntaxFault
 from templatefix.render.trace_record import Mark, Outcome, Recorder, marks_of
 from templatefix.syntax import Span, Template, Unparsable, parse
-from templatefix.syntax.code import Code, code_of
+from templatefix.syntax.code import code_of
 from templatefix.syntax.generator import conditions
 
 
@@ -88,8 +88,7 @@ class Trace:
     loop_bodies: int
     _marks: Sequence[Mark] = field(repr=False)
     _outcomes: Sequence[Outcome] = field(repr=False)
-    _places: Sequence[Span] = field(repr=False)
-    _conditions: Mapping[int, _Condition] = field(repr=False)
+    _compiled: _Compiled = field(repr=False)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -106,32 +105,72 @@ class Trace:
 
     def atoms(self, message: int) -> list[Branch]:
         """The branches of one message that are atoms and not silent."""
-        plain = {n for n, each in self._conditions.items() if each.atom and not each.silent}
-        return [
-            self._branch(each) for each in self._outcomes if each[2] == message and each[0] in plain
-        ]
+        ours = (self._branch(each) for each in self._outcomes if each[2] == message)
+        return [each for each in ours if each.atom and not each.silent]
 
     def _branch(self, outcome: Outcome) -> Branch:
         place, came_out, message = outcome
-        condition = self._conditions[place]
+        condition = self._compiled.condition(place)
         return Branch(condition.span, came_out, message, *condition[1:])
 
     def _piece(self, mark: Mark) -> Piece:
         start, end, place, message = mark
-        return Piece(start, end, self._places[place], message)
+        return Piece(start, end, self._compiled.span(place), message)
 
 
 #: Where the characters of a mark end.
 _end = itemgetter(1)
 
 
-class _Environment(NamedTuple):
-    """A traced template, compiled; its code reports to ``environment.recorder``."""
+class _Compiled:
+    """A traced template, compiled; its code reports to ``environment.recorder``.
 
-    environment: jinja2.Environment
-    template: jinja2.Template
-    places: tuple[Span, ...]
-    conditions: dict[int, _Condition]
+    What its places are is looked up when it is asked for: most are never asked about.
+    """
+
+    def __init__(
+        self,
+        environment: jinja2.Environment,
+        template: jinja2.Template,
+        parsed: Template,
+        nodes_: Sequence[nodes.Node],
+    ) -> None:
+        self.environment = environment
+        self.template = template
+        self._parsed = parsed
+        self._nodes = nodes_
+        self._conditions: dict[int, _Condition] = {}
+
+    def span(self, place: int) -> Span:
+        return self._parsed.span(self._nodes[place])
+
+    def condition(self, place: int) -> _Condition:
+        """What is known of a condition before it is evaluated."""
+        known = self._conditions.get(place)
+        if known is None:
+            known = self._conditions[place] = self._condition(self._nodes[place])
+        return known
+
+    def _condition(self, node: nodes.Node) -> _Condition:
+        assert isinstance(node, nodes.Expr)
+        template = self._parsed
+        parts = islice(conditions(template, node), 2)
+        return _Condition(
+            template.span(node),
+            atom=len(list(parts)) == 1,
+            whole=template.parents[id(node)].field == "test",
+            silent=any(id(loop) not in self._printing for loop in _loops_around(template, node)),
+        )
+
+    @cached_property
+    def _printing(self) -> set[int]:
+        """The identities of the loops that have something to print."""
+        template = self._parsed
+        return {
+            id(loop)
+            for place in template.placed(nodes.Output, nodes.CallBlock)
+            for loop in _loops_around(template, place.node)
+        }
 
 
 def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) -> Trace:
@@ -157,13 +196,12 @@ def trace(text: str, request: RenderRequest, special_tokens: Mapping[str, str]) 
         recorder.loop_bodies,
         marks_of(rendered),
         recorder.outcomes,
-        compiled.places,
-        compiled.conditions,
+        compiled,
     )
 
 
 @lru_cache(maxsize=8)
-def _compile(text: str) -> _Environment:
+def _compile(text: str) -> _Compiled:
     environment = make_environment(lambda: _now(environment))
     step = Step("compiling")
     try:
@@ -186,43 +224,12 @@ def _compile(text: str) -> _Environment:
         raise SyntaxFault(fault.msg, None) from None
     except (RecursionError, ValueError, OverflowError, MemoryError) as fault:
         raise SyntaxFault(f"{type(fault).__name__}: {fault}", None) from None
-    return _Environment(
-        environment,
-        compiled,
-        tuple(map(template.span, code.nodes)),
-        _conditions(template, code),
-    )
+    return _Compiled(environment, compiled, template, code.nodes)
 
 
 def _now(environment: jinja2.Environment) -> datetime:
     recorder: Recorder = environment.recorder  # type: ignore[attr-defined]
     return recorder.clock
-
-
-def _conditions(template: Template, code: Code) -> dict[int, _Condition]:
-    """What is known of each condition before it is evaluated, by the number of its place."""
-    printing = _printing_loops(template)
-    known = {}
-    for number in sorted(code.conditions):
-        node = code.nodes[number]
-        if isinstance(node, nodes.Expr):
-            parts = islice(conditions(template, node), 2)
-            known[number] = _Condition(
-                template.span(node),
-                atom=len(list(parts)) == 1,
-                whole=template.parents[id(node)].field == "test",
-                silent=any(id(loop) not in printing for loop in _loops_around(template, node)),
-            )
-    return known
-
-
-def _printing_loops(template: Template) -> set[int]:
-    """The identities of the loops that have something to print."""
-    return {
-        id(loop)
-        for place in template.placed(nodes.Output, nodes.CallBlock)
-        for loop in _loops_around(template, place.node)
-    }
 
 
 def _loops_around(template: Template, node: nodes.Node) -> Iterator[nodes.For]:

@@ -20,7 +20,7 @@ class Code:
     """A template's code, for environments with the extensions, filters and tests that we parse by.
 
     ``marked`` is the code with marks around what reports on a rendering, and around what such code
-    does without: see :class:`MarkingGenerator`, for the nodes and the numbers of conditions too.
+    does without: see :class:`MarkingGenerator`, for the nodes too.
     ``undeclared`` are the names that are looked up outside of the template, as
     ``jinja2.meta.find_undeclared_variables`` lists them; ``outside_loads`` the identities of the
     nodes that do so.
@@ -30,7 +30,6 @@ class Code:
     undeclared: frozenset[str]
     outside_loads: frozenset[int]
     nodes: tuple[nodes.Node, ...]
-    conditions: frozenset[int]
 
     @property
     def plain(self) -> str:
@@ -57,5 +56,4 @@ def code_of(template: Template) -> Code:
         frozenset(generator.undeclared),
         frozenset(generator.outside_loads),
         tuple(generator.nodes),
-        generator.conditions,
     )

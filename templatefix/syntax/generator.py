@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from io import StringIO
@@ -61,8 +61,9 @@ class MarkingGenerator(CodeGenerator):
         self.outside_loads: set[int] = set()
         self.nodes: list[nodes.Node] = []
         self._numbers: dict[int, int] = {}
-        self._conditions: dict[int, nodes.Expr] = {}
-        self._leaves: dict[int, nodes.Expr] = {}
+        #: The identities of conditions and of what is part of one, and of all that reports.
+        self._conditions: set[int] = set()
+        self._marked: set[int] = set()
         self._filters: dict[int, nodes.For] = {}
         self._loops: dict[int, tuple[nodes.For, str]] = {}
         self._macros: dict[int, nodes.Macro | nodes.CallBlock] = {}
@@ -75,9 +76,10 @@ class MarkingGenerator(CodeGenerator):
         for node, _, _ in template.placed(nodes.If, nodes.CondExpr, nodes.For):
             test = getattr(node, "test", None)
             if isinstance(node, (nodes.If, nodes.CondExpr, nodes.For)) and test is not None:
-                self._conditions.update((id(part), part) for part in conditions(template, test))
+                self._conditions.update(map(id, conditions(template, test)))
             if type(node) is nodes.For and test is not None:
                 self._filters[id(test)] = node
+        self._marked |= self._conditions
 
     def number(self, node: nodes.Node) -> int:
         """The number by which tracing calls a node, given out on first use."""
@@ -85,11 +87,6 @@ class MarkingGenerator(CodeGenerator):
             self._numbers[id(node)] = len(self.nodes)
             self.nodes.append(node)
         return self._numbers[id(node)]
-
-    @property
-    def conditions(self) -> frozenset[int]:
-        """The numbers of those that are conditions, or part of one."""
-        return frozenset(self._numbers[each] for each in self._conditions if each in self._numbers)
 
     def trace(self, code: str) -> None:
         """Write a piece of code that is there for tracing only."""
@@ -108,6 +105,12 @@ class MarkingGenerator(CodeGenerator):
         self.traceline("concat = tracing.gather")
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> None:
+        # As NodeVisitor.visit does, without a further call: the stack must hold as deep a tree as
+        # it does without tracing.
+        visitor = _visitor_of(type(node))
+        if id(node) not in self._marked:
+            visitor(self, node, *args, **kwargs)
+            return
         closing = 0
         filled = self._filled
         loop = self._filters.get(id(node))
@@ -118,13 +121,10 @@ class MarkingGenerator(CodeGenerator):
         if id(node) in self._conditions:
             self.trace(f"tracing.truth({self.number(node)}, ")
             closing += 1
-        elif id(node) in self._leaves:
+        elif loop is None:  # the leaf of a chain
             self.trace(f"tracing.leaf({self.number(node)}, ")
             closing += 1
-        # As NodeVisitor.visit does, without a further call: the stack must hold as deep a tree as
-        # it does without tracing.
-        visitor = getattr(self, method_of(type(node)), None) or self.generic_visit
-        visitor(node, *args, **kwargs)
+        visitor(self, node, *args, **kwargs)
         if loop is not None:
             self._filled = filled
         if closing:
@@ -224,7 +224,7 @@ class MarkingGenerator(CodeGenerator):
                 self.visit(child, frame)
                 self.write(")")
             else:
-                self._leaves.update((id(leaf), leaf) for leaf in leaves(child))
+                self._marked.update(map(id, leaves(child)))
                 self.trace(f"tracing.out({self.number(child)}, tracing.begin(), ")
                 self._output_child_pre(child, frame, finalize)
                 self.visit(child, frame)
@@ -416,14 +416,19 @@ class MarkingGenerator(CodeGenerator):
         if node.ctx != "load":
             super().visit_Name(node, frame)
             return
+        variable = self._read(node, frame)
+        if variable is not None:
+            self.write(variable)
+        else:
+            super().visit_Name(node, frame)
+
+    def _read(self, node: nodes.Name, frame: Frame) -> str | None:
+        """The variable that a name reads, where that has a value for certain."""
         variable = frame.symbols.ref(node.name)
         load = frame.symbols.find_load(variable)
         if load is not None and load[0] == VAR_LOAD_RESOLVE:
             self.outside_loads.add(id(node))
-        if variable in self._filled:
-            self.write(variable)
-        else:
-            super().visit_Name(node, frame)
+        return variable if variable in self._filled else None
 
     # Expressions
 
@@ -444,6 +449,10 @@ class MarkingGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        read = self._read(node.node, frame) if type(node.node) is nodes.Name else None
+        if read is not None:  # as most are, and in one piece
+            self.write(f"attribute({read}, {node.attr!r})")
+            return
         self.write("attribute(")
         self.visit(node.node, frame)
         self.write(f", {node.attr!r})")
@@ -532,6 +541,8 @@ def _is_jinjas(argument: nodes.Keyword) -> bool:
 
 
 @cache
-def method_of(kind: type[nodes.Node]) -> str:
-    """The name of the method with which Jinja's visitors visit a kind of node."""
-    return f"visit_{kind.__name__}"
+def _visitor_of(kind: type[nodes.Node]) -> Callable[..., None]:
+    """The method that visits a kind of node."""
+    visitor = getattr(MarkingGenerator, f"visit_{kind.__name__}", MarkingGenerator.generic_visit)
+    assert callable(visitor)
+    return visitor
