@@ -124,11 +124,12 @@ def findings_of(
         if key not in groups and not each.run.plan.core:
             key = _known_by_its_origin(groups, each) or key
         groups.setdefault(key, []).append(each)
-    found = (_merged(group, policy, subject) for group in groups.values())
-    return [
-        replace(finding, fix=_fix(finding, runs, modes, subject.template, options))
-        for finding in found
-    ]
+    found = []
+    for group in groups.values():
+        finding = _merged(group, policy, subject)
+        fix = _fix(finding, runs, modes, subject.template, options)
+        found.append(finding if fix is None else replace(finding, fix=fix))
+    return found
 
 
 def _switches(each: Break) -> bool:

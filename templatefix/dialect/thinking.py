@@ -70,7 +70,7 @@ def _core(close: str) -> str:
 
 def empty_block(text: str, tags: Tags | None) -> list[tuple[int, int]]:
     """The spans of blocks that hold nothing but whitespace."""
-    if tags is None:
+    if tags is None or tags.open not in text:
         return []
     pattern = re.escape(tags.open) + r"\s*" + re.escape(_core(tags.close))
     return [match.span() for match in re.finditer(pattern, text)]

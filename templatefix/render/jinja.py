@@ -14,7 +14,7 @@ from jinja2 import nodes
 from jinja2.ext import loopcontrols
 from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Namespace
+from jinja2.utils import Namespace, missing
 
 from templatefix.limits import Exceeded, Step, joined
 from templatefix.render.protocol import (
@@ -66,7 +66,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     are missing items of dictionaries, and those of texts that go by a name, undefined at once.
     What is not a method needs no look at whether it is a text's ``format``, and in a namespace no
     name is forbidden. Methods of texts and dictionaries, namespaces and macros are called without
-    a look at what only Python code can have.
+    a look at what only Python code can have, and most macros' functions with no more than theirs.
     """
 
     template_class = _Template
@@ -132,10 +132,19 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             if kwargs:
                 kwargs.pop("_block_vars", None)
                 kwargs.pop("_loop_vars", None)
-            if is_macro:
+            if not is_macro:
+                return __obj(*args, **kwargs)
+            # Where nothing is to be done with the arguments but to fill them up.
+            lacking = __obj._argument_count - len(args)
+            if kwargs or lacking < 0 or _is_special(__obj) or __context.eval_ctx.autoescape:
                 return __obj(__context.eval_ctx, *args, **kwargs)
-            return __obj(*args, **kwargs)
+            return __obj._func(*args, *(missing,) * lacking)
         return super().call(__context, __obj, *args, **kwargs)
+
+
+def _is_special(macro: Macro) -> bool:
+    """Whether a macro takes more than the arguments that it names."""
+    return macro.caller or macro.catch_kwargs or macro.catch_varargs
 
 
 class _PlainDict:

@@ -194,15 +194,15 @@ class SegmentEncoder:
         ids = begun.ids[: begun.settled]
         ids += first
         start, settled = begun.start, begun.settled
+        found: Sequence[int] | None = None
         for each in turns[1:]:
             found = known.get(each)
             if found is None:
                 found = known[each] = self._segment(each, first=False)
                 self._turns_characters += len(each)
-            settled = len(ids)
             ids += found
-        if len(turns) > 1:
-            start = len(text) - len(turns[-1])
+        if found is not None:
+            start, settled = len(text) - len(turns[-1]), len(ids) - len(found)
         if self._turns_characters > _CACHE_CHARACTERS:
             self._forget_turns()
         return _Whole(ids, start, settled)

@@ -143,3 +143,20 @@ def test_any_statements_print_what_they_print_at_a_server(text: str) -> None:
 )
 def test_what_outlives_its_loop_finds_what_it_finds_at_a_server(text: str) -> None:
     _check(_FIRST + text)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["()", "('<')", "(1, 2, 3)", "(1, 2, 3, 4)", "(z=1)", "(1, x=2)", "(1, none)", "(*[1, 2])"],
+)
+@pytest.mark.parametrize(
+    "body",
+    ["", "{{ varargs }}", "{{ kwargs }}", "{{ caller is defined }}", "{% set y = 5 %}{{ y }}"],
+)
+@pytest.mark.parametrize("around", ["%s", "{%% autoescape true %%}%s{%% endautoescape %%}"])
+def test_macros_get_the_arguments_that_they_get_at_a_server(
+    call: str, body: str, around: str
+) -> None:
+    macro = f"{{% macro g(x, y=2, z='<' ~ x) %}}{{{{ x }}}}{{{{ y }}}}{{{{ z }}}}{body}"
+    _check(macro + "{% endmacro %}" + around % f"{{{{ g{call} }}}}{{{{ '<' ~ g{call} }}}}")
+    _check(around % (macro + "{% endmacro %}") + f"{{{{ g{call} }}}}")
