@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, CompilerExit, Frame
-from jinja2.idtracking import VAR_LOAD_ALIAS, VAR_LOAD_RESOLVE
+from jinja2.idtracking import VAR_LOAD_ALIAS, VAR_LOAD_RESOLVE, VAR_LOAD_UNDEFINED
 
 from templatefix.syntax.template import Template
 from templatefix.syntax.tree import LEAVES, kinds_of
@@ -98,6 +98,7 @@ class MarkingGenerator(CodeGenerator):
 
     def write_commons(self) -> None:
         super().write_commons()
+        self.writeline("given = context.parent.get")
         self.writeline("attribute = environment.getattr")
         self.writeline("item = environment.getitem")
         self.writeline("call = environment.call")
@@ -370,7 +371,10 @@ class MarkingGenerator(CodeGenerator):
     # Names
 
     def enter_frame(self, frame: Frame) -> None:
-        super().enter_frame(frame)
+        if self._hands_on:
+            super().enter_frame(frame)
+        else:
+            self._load(frame)
         filled = []
         for target, (action, name) in frame.symbols.loads.items():
             if action == VAR_LOAD_RESOLVE:
@@ -382,6 +386,19 @@ class MarkingGenerator(CodeGenerator):
             elif action == VAR_LOAD_ALIAS and name in self._filled:
                 filled.append(target)
         self._fill(filled)
+
+    def _load(self, frame: Frame) -> None:
+        """As Jinja does, but that a context holds no more than what it was made of."""
+        empty = []
+        for target, (action, name) in frame.symbols.loads.items():
+            if action == VAR_LOAD_RESOLVE:
+                self.writeline(f"{target} = given({name!r}, missing)")
+            elif action == VAR_LOAD_ALIAS:
+                self.writeline(f"{target} = {name}")
+            elif action == VAR_LOAD_UNDEFINED:
+                empty.append(target)
+        if empty:
+            self.writeline(f"{' = '.join(empty)} = missing")
 
     def leave_frame(self, frame: Frame, with_python_scope: bool = False) -> None:
         super().leave_frame(frame, with_python_scope)
