@@ -37,10 +37,10 @@ def plain(value: Any) -> Any:
         return [
             each if type(each := getattr(value, name)) in _ATOMS else plain(each) for name in names
         ]
-    if isinstance(value, Mapping):
-        return {key: each if type(each) in _ATOMS else plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [each if type(each) in _ATOMS else plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: each if type(each) in _ATOMS else plain(each) for key, each in value.items()}
     if isinstance(value, frozenset):
         return sorted(plain(each) for each in value)
     return str(value) if isinstance(value, Path) else value
