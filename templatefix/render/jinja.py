@@ -323,8 +323,12 @@ def pieces_of(template: jinja2.Template, variables: dict[str, Any]) -> Iterator[
 
     As ``Template.generate``, but that exceptions keep the lines of the generated code: most are
     refusals, of which nobody asks where they come from, and Jinja would rewrite their tracebacks.
+    Nor is it kept which variables are globals, which only templates that import others ask for.
     """
-    return template.root_render_func(template.new_context(variables))
+    variables = {**template.globals, **variables}
+    environment = template.environment
+    context = environment.context_class(environment, variables, template.name, template.blocks)
+    return template.root_render_func(context)
 
 
 def over_limit(fault: Exceeded, step: Step, template: jinja2.Template) -> OverLimit:

@@ -136,8 +136,8 @@ class _Listing:
                     open_.append(_PAIRS[value])
                 elif value in ")]}" and (not open_ or open_.pop() != value):
                     return False
-            at = found.end()
-            lines = found[0].count("\n")
+            begun, at = at, found.end()
+            lines = source.count("\n", begun, at)
             if lines:  # in the whitespace before it, or in itself
                 line += lines
                 tokens.append((line - value.count("\n"), kind, value))

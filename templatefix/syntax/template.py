@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -102,14 +103,14 @@ class Template:
     def places(self) -> tuple[Place, ...]:
         """Every node below the root, in the order of the source."""
         inner = self._inner
-        return tuple(sorted(self._tree.places, key=lambda place: inner[id(place.node)][0]))
+        return tuple(sorted(self._tree.places, key=lambda place: inner[id(place[0])][0]))
 
     @cached_property
     def _by_kind(self) -> dict[type[nodes.Node], list[int]]:
-        found: dict[type[nodes.Node], list[int]] = {}
-        for index, place in enumerate(self.places):
-            found.setdefault(type(place.node), []).append(index)
-        return found
+        found: dict[type[nodes.Node], list[int]] = defaultdict(list)
+        for index, (node, _, _) in enumerate(self.places):
+            found[type(node)].append(index)
+        return dict(found)
 
     def placed(self, *kinds: type[nodes.Node]) -> list[Place]:
         """The places of the nodes of some concrete kinds, in the order of the source."""
@@ -127,7 +128,7 @@ class Template:
     @cached_property
     def parents(self) -> dict[int, Place]:
         """The place of a node, by the node's identity."""
-        return {id(place.node): place for place in self.places}
+        return {id(place[0]): place for place in self.places}
 
     def below(self, node: nodes.Node, kind: type[N] | tuple[type[N], ...]) -> list[N]:
         """All nodes of a kind in a node, without itself, in the order of ``Node.find_all``.
