@@ -80,7 +80,7 @@ class Parsers:
         """The ids that the server gives to ``calls``, which follow those in ``messages``."""
         if not calls:
             return ()
-        before = sum(len(message.get("tool_calls") or ()) for message in messages)
+        before = sum([len(each) for message in messages if (each := message.get("tool_calls"))])
         name = self.tool.name if self.tool is not None else ""
         return tuple(_call_id(name, call.name, before + i) for i, call in enumerate(calls))
 

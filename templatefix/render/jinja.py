@@ -167,8 +167,8 @@ class _GuardedNamespace(Namespace):
 
     # ``self`` may itself be a key, so neither it nor the mapping can be named parameters.
     def __init__(*args: Any, **kwargs: Any) -> None:
-        self, rest = args[0], args[1:]
-        attributes = dict(*rest, **kwargs)
+        self, *rest = args
+        attributes = dict(*rest, **kwargs) if rest else kwargs
         for name in attributes:
             if isinstance(name, str) and name[:1] == "_":
                 raise _forbidden(name)

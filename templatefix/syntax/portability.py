@@ -120,6 +120,8 @@ def _is_text(node: nodes.Node) -> bool:
 
 def _of_tokens(template: Template) -> Iterator[Construct]:
     """What the tree does not keep: raw blocks, and how a character of a literal is spelt."""
+    if "raw" not in template.text and "\\u" not in template.text:
+        return
     for kind, value, span in template.tokens("raw_begin", "string"):
         if kind == "raw_begin":
             yield Construct("{% raw %}", span, (LLAMA_CPP, JAVASCRIPT))
