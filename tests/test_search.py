@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import pytest
 from templatefix.api import read_conversation
 from templatefix.chat.given import scenario_of
 from templatefix.checking import CheckOptions, check
-from templatefix.findings.finding import Finding
+from templatefix.findings.blame import Blame
+from templatefix.findings.finding import Finding, Location
 from templatefix.findings.outcome import Report
 from tests.example import EXAMPLE
 from tests.processes import first_child
@@ -134,6 +136,29 @@ def test_nothing_is_searched_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -
 def test_a_fault_that_the_battery_found_is_not_searched_again() -> None:
     upper = branches(_HEADER + "{{- message.content | upper }}" + _END)
     assert _found(upper) == []
+
+
+def test_two_places_that_lose_what_one_place_printed_are_two_findings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    find = search_module._find
+    hits: list[Any] = []
+    origin = Location("printed-then", 1, 1, 1, 5)
+
+    def twice(*asked: Any) -> Any:
+        if not hits:
+            scenario, kwargs, what = find(*asked)
+            for line in (2, 3):
+                places = (Location("printed-now", line, 1, line, 5), origin)
+                seen = replace(what, blame=Blame(places, "so it is"))
+                hits.append((scenario, kwargs, seen))
+            hits.append(None)
+            hits.reverse()
+        return hits.pop()
+
+    monkeypatch.setattr(search_module, "_find", twice)
+    found = [each for each in report(BACKSLASH, SEARCHED).findings if each.conversation is not None]
+    assert [each.line for each in found] == [2, 3]
 
 
 def test_the_runs_of_a_search_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
