@@ -13,8 +13,9 @@ from templatefix.dialect.layout import arguments_of
 from templatefix.dialect.named import ReasoningDialect, ToolDialect
 from templatefix.dialect.thinking import State, Tags
 
-#: Completions of which it is remembered what the parsers make of them.
-_REMEMBERED = 64
+#: Completions of which it is remembered what the parsers make of them, and the length in characters
+#: of the longest.
+_REMEMBERED, _LONGEST = 64, 10_000
 
 
 class Parsers:
@@ -187,19 +188,19 @@ class Parsers:
         kwargs: Mapping[str, Any],
         tools: Sequence[Message] | None,
     ) -> Answer:
-        opened, thinking, calls = state == "opened", self._splits(state, kwargs), meant.tool_calls
-        key = completion, opened, thinking, bool(calls), id(tools)
+        opened, thinking = state == "opened", self._splits(state, kwargs)
+        tool = self.tool if meant.tool_calls else None
+        key = completion, opened, thinking, tool is None, id(tools)
         known = self._parsed.get(key)
         if known is None:
+            parsed = named.parse(
+                completion, self.reasoning, tool, opened=opened, thinking=thinking, tools=tools
+            )
+            known = tools, parsed
             if len(self._parsed) >= _REMEMBERED:
                 self._parsed.clear()
-            tool = self.tool if calls else None
-            known = self._parsed[key] = (
-                tools,
-                named.parse(
-                    completion, self.reasoning, tool, opened=opened, thinking=thinking, tools=tools
-                ),
-            )
+            if len(completion) <= _LONGEST:
+                self._parsed[key] = known
         parsed = known[1]
         if self.reasoning is None:
             return Answer(meant.reasoning, parsed.content, parsed.tool_calls)
