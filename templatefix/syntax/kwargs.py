@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -45,20 +45,21 @@ class Kwarg:
     position: Position
 
 
-def kwargs(template: Template, special_tokens: Iterable[str] = ()) -> tuple[Kwarg, ...]:
+def kwargs(template: Template, special_tokens: Container[str] = ()) -> tuple[Kwarg, ...]:
     """The request kwargs that the template may read, in the order of their first use.
 
     Left out: what every server supplies, special tokens (the given names and all that end in
     ``_token``), and locals that Jinja counts as undeclared because they are set on some paths
     only.
     """
-    return _kwargs(template, frozenset(special_tokens))
+    return tuple(kwarg for kwarg in _kwargs(template) if kwarg.name not in special_tokens)
 
 
 @lru_cache(maxsize=8)
-def _kwargs(template: Template, special_tokens: frozenset[str]) -> tuple[Kwarg, ...]:
+def _kwargs(template: Template) -> tuple[Kwarg, ...]:
+    """Those of them that may be special tokens, too."""
     found = []
-    for name in outside_names(template, special_tokens):
+    for name in outside_names(template):
         uses = outside_loads(template, name)
         if uses and not _is_local(template, name, uses):
             values, free = _values(template, name)

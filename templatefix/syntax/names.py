@@ -59,27 +59,24 @@ def looks_like_chat(template: Template) -> bool:
 
     Chat templates are whole by themselves, and look at who speaks or at what is said.
     """
-    nodes_found = [place.node for place in template.places]
-    if any(isinstance(node, _PAGE) for node in nodes_found):
+    if template.placed(*_PAGE):
         return False
-    keys = {node.attr for node in nodes_found if type(node) is nodes.Getattr}
-    keys |= {
-        node.value
-        for node in nodes_found
-        if type(node) is nodes.Const and isinstance(node.value, str)
-    }
-    return bool(keys & {"role", "content"})
+    for node, _, _ in template.placed(nodes.Getattr, nodes.Const):
+        key = node.attr if type(node) is nodes.Getattr else getattr(node, "value", None)
+        if key == "role" or key == "content":
+            return True
+    return False
 
 
 #: What only pages are made with: no server of chats has other templates to load.
 _PAGE = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport, nodes.Block)
 
 
-def outside_names(template: Template, special_tokens: frozenset[str]) -> frozenset[str]:
-    """Undeclared names that no server supplies by itself."""
+def outside_names(template: Template) -> frozenset[str]:
+    """Undeclared names that no server supplies by itself, nor as a special token."""
     return frozenset(
         name
-        for name in named_kwargs(template) - REQUEST_NAMES - SERVER_FUNCTIONS - special_tokens
+        for name in named_kwargs(template) - REQUEST_NAMES - SERVER_FUNCTIONS
         if not name.endswith("_token")
     )
 

@@ -36,7 +36,7 @@ def unknown_names(
     """
     assigned = assigned_names(template)
     found = []
-    for name in outside_names(template, frozenset(special_tokens)) - assigned:
+    for name in outside_names(template).difference(special_tokens, assigned):
         uses = outside_loads(template, name)
         if any(tests_presence(template, use) or is_condition(template, use) for use in uses):
             continue
