@@ -70,6 +70,8 @@ def sound(draw: st.DrawFn, seeds: Sequence[str]) -> str:
     for _ in range(draw(st.integers(1, 3))):
         template = _parsed(text)
         spots = _spots(template)
+        if not spots:  # nothing is left
+            break
         start, end, kind = draw(st.sampled_from(spots))
         if kind == "whole":
             text = text[:start] + text[end:]
