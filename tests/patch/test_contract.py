@@ -413,6 +413,25 @@ def test_shrinking_keeps_the_words_that_tell_texts_apart() -> None:
     )
 
 
+def test_messages_without_text_or_role_are_no_hindrance_to_shrinking() -> None:
+    parts = {"role": "user", "content": [{"type": "text", "text": "well, q2?"}]}
+    turns = (
+        Turn(({"role": "user"}, {"content": "well, q0?"}), Answer(None, "so a0")),
+        Turn((parts,), Answer(None, "so a1", (ToolCall("find", "{}"),))),
+        Turn(({"role": "tool", "tool_call_id": "call_0"},), Answer(None, "a2 said")),
+        Turn(({"role": "user", "content": None},)),
+    )
+
+    def shows(smaller: Scenario) -> bool:
+        return any(turn.answer and turn.answer.tool_calls for turn in smaller.turns)
+
+    small = shrink(Scenario("search", turns, core=False), shows)
+    assert small.turns == (
+        Turn((parts,), Answer(None, "a1", (ToolCall("find", "{}"),))),
+        Turn(({"role": "tool", "tool_call_id": "call_0"},)),
+    )
+
+
 def _asked(number: str) -> dict[str, str]:
     return {"role": "user", "content": f"well, q{number}?"}
 

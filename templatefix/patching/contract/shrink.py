@@ -56,7 +56,7 @@ def _smaller_turns(turn: Turn, after: Turn | None) -> Iterator[tuple[Turn, Turn 
     """A turn made smaller, and the turn after it, which answers its calls."""
     answer = turn.answer
     if answer is not None and answer.tool_calls and after is not None:
-        mark = _MARK.search(str(after.new_messages[0]["content"]))
+        mark = _MARK.search(str(after.new_messages[0].get("content")))
         number = mark[0][1:] if mark else ""
         question: Message = {"role": "user", "content": "q" + number}
         silent = Answer(answer.reasoning, answer.content or "a" + number)
@@ -67,10 +67,11 @@ def _smaller_turns(turn: Turn, after: Turn | None) -> Iterator[tuple[Turn, Turn 
         bare = tuple(call._replace(arguments="{}") for call in answer.tool_calls)
         if bare != answer.tool_calls:
             yield replace(turn, answer=answer._replace(tool_calls=bare)), after
-    if len(turn.new_messages) > 1 and turn.new_messages[0]["role"] == "system":
+    if len(turn.new_messages) > 1 and turn.new_messages[0].get("role") == "system":
         yield replace(turn, new_messages=turn.new_messages[1:]), after
     for i, message in enumerate(turn.new_messages):
-        for text in _shorter(str(message["content"])):
+        said = message.get("content")  # odd messages have none, or no text
+        for text in _shorter(said) if isinstance(said, str) else ():
             new = (*turn.new_messages[:i], {**message, "content": text})
             yield replace(turn, new_messages=(*new, *turn.new_messages[i + 1 :])), after
     if answer is not None:
@@ -84,7 +85,7 @@ def _smaller_turns(turn: Turn, after: Turn | None) -> Iterator[tuple[Turn, Turn 
 
 def _asks(turn: Turn) -> bool:
     """Whether a turn answers no calls."""
-    return all(message["role"] != "tool" for message in turn.new_messages)
+    return all(message.get("role") != "tool" for message in turn.new_messages)
 
 
 def _shorter(text: str) -> Iterator[str]:
