@@ -161,7 +161,7 @@ class Guard:
     def begin(self, step: Step) -> None:
         if self._spent > self._most_seconds:
             raise Exceeded("time", f"takes more than {self._most_seconds:g} s in all")
-        if self._printed > self._most_characters:
+        if self._printed > self._most_characters and step.doing == "rendering":
             raise Exceeded("output", f"prints more than {self._printed} characters in all")
         if self._listener is not None:
             self._listener.begin(step.doing, self.scenario, step.kwargs, step.turn)

@@ -29,10 +29,10 @@ from templatefix.patching.fixes.ground import survey
 from templatefix.patching.header import changed_lines, with_header
 from templatefix.patching.ladder import climb, fold, kwarg, rebuild
 from templatefix.patching.ladder.rebuild_place import Unbuildable
-from templatefix.render import Crashed, Refused, SyntaxFault
+from templatefix.render import Crashed, OverLimit, Refused, SyntaxFault
 from templatefix.replay.run import Plan
 from templatefix.source.template import ChatTemplate, sha256
-from templatefix.syntax import parse
+from templatefix.syntax import located, parse
 
 Status = Literal["unchanged", "patched", "failed"]
 
@@ -118,8 +118,17 @@ class Patched:
 def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
     """Climb the ladder for one template.
 
-    Raises ``Unparsable``, ``SyntaxFault`` or ``TargetError`` where it cannot be checked.
+    Raises ``Unparsable``, ``SyntaxFault`` or ``TargetError`` where it cannot be checked, or takes
+    more than it may.
     """
+    try:
+        return _repair(template, options)
+    except OverLimit as over:  # on the way to a candidate, or all steps together
+        message = located(over.message, over.line)
+        raise TargetError(template.display, message, HINT, CODE) from None
+
+
+def _repair(template: ChatTemplate, options: PatchOptions) -> Patched:
     asked = CheckOptions(
         block_size=options.block_size,
         kwargs=options.kwargs,

@@ -12,13 +12,17 @@ import pytest
 
 from templatefix.api import CheckOptions
 from templatefix.checking import check
+from templatefix.errors import TargetError
 from templatefix.findings.outcome import Report
 from templatefix.limits import Limits, limited
+from templatefix.patching.repair import PatchOptions, repair
 from templatefix.render import JinjaRenderer, OverLimit, RenderRequest, SyntaxFault
 from templatefix.render.trace import trace
 from templatefix.source import ChatTemplate
 from templatefix.syntax import Unparsable, parse
 from tests.hostile.templates import GREEDY, HIDDEN, LOOPS, LOUD, PLAIN, SLOW
+from tests.patch.test_rebuild import DROPS_WORDS
+from tests.subjects import template
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 
@@ -160,6 +164,17 @@ def test_limits_go_with_the_block_that_sets_them() -> None:
     with limited(Limits(characters=10)), pytest.raises(OverLimit):
         JinjaRenderer("more than ten characters").render(REQUEST)
     assert JinjaRenderer("more than ten characters").render(REQUEST) == "more than ten characters"
+
+
+@pytest.mark.parametrize("characters", [1_500, 3_000])
+def test_a_repair_that_prints_too_much_on_its_way_says_so(characters: int) -> None:
+    options = PatchOptions(policy="keep-reasoning", max_examples=2)
+    with limited(Limits(characters=characters)), pytest.raises(TargetError) as at:
+        repair(template(DROPS_WORDS), options)
+    assert at.value.code == "TF601"
+    assert "rendering prints more than" in at.value.message
+    with limited(Limits(characters=100_000)):
+        assert repair(template(DROPS_WORDS), options).status == "patched"
 
 
 def test_limits_within_limits_leave_those_around_them_at_work() -> None:
