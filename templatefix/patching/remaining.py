@@ -5,22 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from templatefix.checking import CheckOptions, check
+from templatefix.checking.limited import CODE
 from templatefix.findings.finding import Finding
 from templatefix.findings.repair import Remaining
 from templatefix.patching.repair import PatchOptions
 from templatefix.policy import policy_for
 from templatefix.source.template import ChatTemplate
 
-#: The codes of findings that lose reuse.
-LOSSES = "TF1"
+#: What the codes of findings begin with that lose reuse, or keep a check from seeing all that does.
+LOSSES = ("TF1", CODE)
 _SWITCH = "mode-switch"
 
 
 def still_shown(
     template: ChatTemplate, text: str | None, options: PatchOptions
 ) -> tuple[Remaining, ...]:
-    """The losses that a check of ``text`` finds, the gravest first; of the template's own text
-    where that is None.
+    """The losses that a check of ``text`` finds, the gravest first, and the limits that it hits; of
+    the template's own text where that is None.
 
     The check is the one that the options ask for, under the policy that it finds in the header.
     """

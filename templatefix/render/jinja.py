@@ -198,8 +198,9 @@ def _forbidden(name: str) -> jinja2.exceptions.SecurityError:
     )
 
 
-def _raise_exception(message: str) -> None:
-    raise jinja2.exceptions.TemplateError(message)
+def _raise_exception(message: object) -> None:
+    # Words are made of whatever it is here, where what that takes is limited.
+    raise jinja2.exceptions.TemplateError(None if message is None else str(message))
 
 
 def make_environment(

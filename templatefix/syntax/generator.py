@@ -345,7 +345,7 @@ class MarkingGenerator(CodeGenerator):
         variable = frame.symbols.ref(target.name)
         asked = _is_namespace(variable)
         if asked not in self._filled:
-            self.writeline(f"if not isinstance({variable}, Namespace):")
+            self.writeline(f"if not isinstance({variable}, Namespace):", node)
             self.indent()
             self.writeline(f"raise TemplateRuntimeError({_NO_NAMESPACE!r})")
             self.outdent()

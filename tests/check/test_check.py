@@ -263,6 +263,16 @@ def test_a_template_that_refuses_everything_has_no_verdict() -> None:
     assert by_code(checked)["TF206"].detail == "never"
 
 
+@pytest.mark.parametrize(
+    ("words", "detail"),
+    [("0", "0"), ("true", "True"), ("[1]", "[1]"), ("nobody.name", ""), ("none", "")],
+)
+def test_a_template_may_refuse_with_whatever_it_likes(words: str, detail: str) -> None:
+    checked = report("{% set nobody = {} %}{{- raise_exception(" + words + ") }}{{ messages }}")
+    assert checked.verdict == "not-evaluated"
+    assert by_code(checked)["TF206"].detail == detail
+
+
 def test_a_bos_that_is_printed_twice() -> None:
     tokens = {**STOP, "bos_token": "<|endoftext|>"}
     twice = report("{{- bos_token + bos_token }}" + APPENDS, special_tokens=tokens)

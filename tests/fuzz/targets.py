@@ -156,6 +156,7 @@ def patching(text: str, policy: str) -> str:
         core = {"TF101", "TF103", "TF104", "TF106", "TF107", "TF111"}
         core |= {"TF102"} if policy == "keep-reasoning" else set()
         left = [f for f in report.findings if f.code in core and f.severity == "error"]
+    with limited(LIMITS):  # for both of them together are not to take more than that
         told = {(each.code, each.message) for each in report_of(patched, options).remaining}
         assert {(f.code, f.message) for f in left} <= told, (sha256(text), left)
     return patched.status

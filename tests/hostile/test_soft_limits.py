@@ -16,6 +16,7 @@ from templatefix.errors import TargetError
 from templatefix.findings.outcome import Report
 from templatefix.limits import Limits, limited
 from templatefix.patching.repair import PatchOptions, repair
+from templatefix.patching.result import report_of
 from templatefix.render import JinjaRenderer, OverLimit, RenderRequest, SyntaxFault
 from templatefix.render.trace import trace
 from templatefix.source import ChatTemplate
@@ -175,6 +176,14 @@ def test_a_repair_that_prints_too_much_on_its_way_says_so(characters: int) -> No
     assert "rendering prints more than" in at.value.message
     with limited(Limits(characters=100_000)):
         assert repair(template(DROPS_WORDS), options).status == "patched"
+
+
+def test_a_repair_says_that_its_last_check_took_more_than_it_may() -> None:
+    options = PatchOptions(policy="keep-reasoning", max_examples=2)
+    with limited(Limits(characters=6_000)):
+        patched = repair(template(DROPS_WORDS), options)
+        assert "TF601" in [each.code for each in report_of(patched, options).remaining]
+    assert "TF601" not in [each.code for each in report_of(patched, options).remaining]
 
 
 def test_limits_within_limits_leave_those_around_them_at_work() -> None:

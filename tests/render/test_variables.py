@@ -145,6 +145,12 @@ def test_what_outlives_its_loop_finds_what_it_finds_at_a_server(text: str) -> No
     _check(_FIRST + text)
 
 
+def test_an_attribute_is_refused_on_the_line_that_sets_it() -> None:
+    with pytest.raises(Crashed, match="cannot assign attribute") as at:
+        JinjaRenderer("{{ 'a' }}\n\n{% set messages.x = 1 %}").render(_REQUEST)
+    assert at.value.line == 3
+
+
 @pytest.mark.parametrize(
     "call",
     ["()", "('<')", "(1, 2, 3)", "(1, 2, 3, 4)", "(z=1)", "(1, x=2)", "(1, none)", "(*[1, 2])"],

@@ -64,16 +64,69 @@ def test_every_expression_has_the_tree_and_the_lines_that_jinja_gives_it(
     template = parse(text)
     assert template.ast == expected
     assert list(_lines(template.ast)) == list(_lines(expected))
-    if all(name.name != "not" for name in template.below(template.ast, nodes.Name)):
-        check_spans(template)  # the name "not" is one after an operator, and none by itself
+    check_spans(template)
+
+
+_SAMPLE = """\
+{# a comment
+of two lines #}
+{%- for message in messages if message.role != 'system' -%}
+  {{- '<|' ~ message['role'] + "|>" }}{% if message.content is string and not (a or b) %}
+    {{ message.content | trim | default('', true) }}
+    {% elif loop.last %}{% set ns.x = [1, {'k': 2.5}] %}
+  {% else %}{% raw %}{{ nothing }}{% endraw %}{% macro m(x, y='z') %}{{ x[1:-1] }}{% endmacro %}
+  {% endif %}
+{% endfor %}
+{{ m('a',
+     y=none) }} the end
+"""
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, len(_SAMPLE) - 1),
+            st.integers(0, 3),
+            st.sampled_from(("", "'", '"', "{{", "%}", "{% endif %}", ")", "{#", "$", "\n", "if")),
+        ),
+        min_size=1,
+        max_size=2,
+    )
+)
+def test_what_does_not_parse_is_refused_where_and_as_jinja_refuses_it(
+    edits: list[tuple[int, int, str]],
+) -> None:
+    text = _SAMPLE
+    for at, taken, put in edits:
+        text = text[:at] + put + text[at + taken :]
+    found = None
+    try:
+        parse(text)
+    except Unparsable as fault:
+        found = fault.message, fault.line
+    assert found == _fault(text)
+
+
+def test_what_comes_first_is_what_is_wrong() -> None:
+    text = "{{ a }}\n{% if m['role] == 'user' %}\n{% endif %}\n{{ 'x' }}"
+    with pytest.raises(Unparsable, match="expected token ',', got 'user'") as at:
+        parse(text)
+    assert at.value.line == 2
 
 
 def _refusal(text: str) -> str | None:
     """What Jinja says of a text that it does not parse."""
+    fault = _fault(text)
+    return None if fault is None else f"line {fault[1]}: {fault[0]}"
+
+
+def _fault(text: str) -> tuple[str, int] | None:
+    """That, and the line."""
     try:
         parsing_environment().parse(text)
     except TemplateSyntaxError as fault:
-        return f"line {fault.lineno}: {fault.message}"
+        return fault.message or "", fault.lineno
     return None
 
 
