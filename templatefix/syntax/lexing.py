@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jinja2 import Environment, TemplateSyntaxError
+from jinja2 import Environment
 from jinja2.lexer import TOKEN_EOF, Lexer, Token, TokenStream, operators
-from jinja2.parser import Parser
 
 from templatefix.syntax.listing import RawToken, end_of, listing
 
@@ -25,12 +24,7 @@ class RawTokens:
     """
 
     def __init__(self, environment: Environment, source: str) -> None:
-        try:
-            listed = listing(environment.lexer, source) or _told_by_jinja(environment.lexer, source)
-        except TemplateSyntaxError:
-            # Jinja reads no further than it understands: what it stumbles over may come before.
-            Parser(environment, source).parse()
-            raise
+        listed = listing(environment.lexer, source) or _told_by_jinja(environment.lexer, source)
         self.tokens, self.starts, self.ends = listed
 
     def line(self, index: int) -> int:

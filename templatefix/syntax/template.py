@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
-from jinja2 import TemplateError, TemplateSyntaxError, nodes
+from jinja2 import Environment, TemplateError, TemplateSyntaxError, nodes
 from jinja2.ext import loopcontrols
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from templatefix.limits import Exceeded, Step
@@ -147,6 +148,15 @@ class Template:
         return tuple.__new__(Span, (self._raw.starts[first], self._raw.ends[last]))
 
 
+def _raw_tokens(environment: Environment, source: str) -> RawTokens:
+    try:
+        return RawTokens(environment, source)
+    except TemplateSyntaxError:
+        # Jinja reads no further than it understands: what it stumbles over may come before.
+        Parser(environment, source).parse()
+        raise
+
+
 @lru_cache(maxsize=8)
 def parse(text: str) -> Template:
     """Parse a template as transformers would.
@@ -161,7 +171,7 @@ def parse(text: str) -> Template:
     step = Step("parsing")
     try:
         with step:
-            raw = RawTokens(environment, source)
+            raw = _raw_tokens(environment, source)
             if len(raw.tokens) > MOST_TOKENS:
                 message = f"the template has {len(raw.tokens)} tokens, more than {MOST_TOKENS}"
                 raise Unparsable(message, code="TF601")
