@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain, islice
+from itertools import islice
 from math import inf
 from time import process_time
 from types import FrameType, TracebackType
@@ -144,7 +144,6 @@ class Guard:
         self._armed = False
         self._tick: float | None = None
         self._without_collector = False
-        self._short = min(_LARGE, limits.characters)
         self._memory = _Memory(limits.megabytes)
 
     def renew(self, *, bounded: bool = True) -> None:
@@ -212,13 +211,7 @@ class Guard:
         return [piece for batch, _ in self._batches(pieces) for piece in batch]
 
     def join(self, pieces: Iterable[str]) -> str:
-        rest = iter(pieces)
-        batch = list(islice(rest, _BATCH))
-        text = "".join(batch)
-        if len(batch) == _BATCH or len(text) > self._short:
-            return "".join([each for _, each in self._batches(chain(batch, rest))])
-        self._printed += len(text)
-        return text
+        return "".join([text for _, text in self._batches(pieces)])
 
     def _batches(self, pieces: Iterable[str]) -> Iterator[tuple[list[str], str]]:
         """Some pieces after others, and what they are together."""

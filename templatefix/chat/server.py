@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from operator import is_
-from typing import Any
+from typing import Any, TypeVar
 
 from templatefix.chat.answer import Answer
 from templatefix.chat.battery import TOOLS, new_messages
@@ -24,6 +24,9 @@ Tools = Sequence[Message] | None
 #: Messages and tools as :func:`_spell` writes them, kwargs so, and whether a generation prompt is
 #: wanted.
 Key = tuple[tuple[bytes, ...], tuple[bytes, ...], bytes, bool]
+
+Sent = TypeVar("Sent")
+Made = TypeVar("Made")
 
 #: Values that leave a kwarg as it is without it (vLLM 0.32: ``renderers/params.py``).
 _UNSET = (None, "auto")
@@ -105,11 +108,11 @@ class Server:
             known[1] if (known := seen.get(id(each))) else self._present(each) for each in messages
         ]
         presented = as_requested(presented, self.knows_developer)
-        handed = self._handed_on(kwargs)
+        # The same list for the same tools: many templates print it as a whole.
+        shown = _once(self._presented_tools, tools, self._present_tools) if tools else None
         if "tools" in kwargs and kwargs["tools"] not in _UNSET:
             shown = kwargs["tools"]  # it replaces the request's own, and is not looked into
-        else:
-            shown = self._present_tools(tools) if tools else None
+        handed = _once(self._handed, kwargs, _handed_on)
         return RenderRequest(presented, shown, generation_prompt, handed, clock)
 
     def prompt(
@@ -179,7 +182,7 @@ class Server:
             return self._key
         key = (
             self._spellings(messages),
-            self._spellings_of_tools(tools) if tools else (),
+            _once(self._spelled_tools, tools, self._spellings) if tools else (),
             self.spelling(kwargs),
             generation_prompt,
         )
@@ -193,14 +196,6 @@ class Server:
             [known[1] if (known := spelled.get(id(each))) else self.spelling(each) for each in sent]
         )
 
-    def _spellings_of_tools(self, tools: Sequence[Message]) -> tuple[bytes, ...]:
-        known = self._spelled_tools.get(id(tools))
-        if known is None:
-            known = tools, self._spellings(tools)
-            if type(tools) is tuple:
-                self._spelled_tools[id(tools)] = known
-        return known[1]
-
     def asked(self) -> Iterator[tuple[list[Message], Tools, Kwargs, bool, str | Refused | Crashed]]:
         """Every request so far and what came of it, but for those at another time of day."""
         for ((messages, tools, kwargs, generation_prompt), clock), known in self._prompts.items():
@@ -211,22 +206,7 @@ class Server:
 
     def spelling(self, sent: Mapping[str, Any]) -> bytes:
         """What a message, a tool or kwargs say. Nobody changes them once they have been sent."""
-        known = self._spelled.get(id(sent))
-        if known is None:
-            known = self._spelled[id(sent)] = (sent, _spell(sent))
-        return known[1]
-
-    def _handed_on(self, kwargs: Kwargs) -> Mapping[str, Any]:
-        """The kwargs that reach the template: the same object for the same, as for messages."""
-        known = self._handed.get(id(kwargs))
-        if known is None:
-            handed = {
-                name: value
-                for name, value in kwargs.items()
-                if value not in _UNSET and name not in _NOT_HANDED_ON
-            }
-            known = self._handed[id(kwargs)] = (kwargs, handed)
-        return known[1]
+        return _once(self._spelled, sent, _spell)
 
     def _present(self, message: Message) -> dict[str, Any]:
         """The message as the template receives it; the sandbox keeps templates from changing it."""
@@ -235,19 +215,26 @@ class Server:
         return presented
 
     def _present_tools(self, tools: Sequence[Message]) -> list[dict[str, Any]]:
-        """The same list for the same tools: many templates print it as a whole."""
-        known = self._presented_tools.get(id(tools))
-        if known is None:
-            known = tools, list(map(self._present_tool, tools))
-            if type(tools) is tuple:
-                self._presented_tools[id(tools)] = known
-        return known[1]
+        return [_once(self._presented, tool, present_tool) for tool in tools]
 
-    def _present_tool(self, tool: Message) -> dict[str, Any]:
-        known = self._presented.get(id(tool))
-        if known is None:
-            known = self._presented[id(tool)] = (tool, present_tool(tool))
-        return known[1]
+
+def _once(known: dict[int, tuple[Any, Made]], sent: Sent, make: Callable[[Sent], Made]) -> Made:
+    """What is made of something sent, made once and kept with it, by its identity."""
+    found = known.get(id(sent))
+    if found is None:
+        found = sent, make(sent)
+        if type(sent) is not list:  # a list may grow
+            known[id(sent)] = found
+    return found[1]
+
+
+def _handed_on(kwargs: Kwargs) -> Mapping[str, Any]:
+    """The kwargs that reach the template."""
+    return {
+        name: value
+        for name, value in kwargs.items()
+        if value not in _UNSET and name not in _NOT_HANDED_ON
+    }
 
 
 def _spell(sent: Mapping[str, Any]) -> bytes:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from templatefix.checking.notes import spell
+from templatefix.errors import TargetError
 from templatefix.findings.finding import Finding, Location
 from templatefix.findings.outcome import Fault, Report
 from templatefix.limits import Overrun
+from templatefix.render import OverLimit
 from templatefix.rules import RULES
+from templatefix.source.template import ChatTemplate
+from templatefix.syntax import located
 
 CODE = "TF601"
 HINT = "mend the template, or give it more with --time-limit or --memory-limit"
@@ -52,6 +56,11 @@ def words(overrun: Overrun) -> str:
             request.insert(0, overrun.scenario)
     more = f" ({', '.join(request)})" if request else ""
     return f"{overrun.doing} {overrun.words}{more}"
+
+
+def too_much(template: ChatTemplate, over: OverLimit) -> TargetError:
+    """The error of a target that hit a limit where nothing can be said of it without."""
+    return TargetError(template.display, located(over.message, over.line), HINT, CODE)
 
 
 def report_of(

@@ -13,10 +13,6 @@ from templatefix.dialect.layout import arguments_of
 from templatefix.dialect.named import ReasoningDialect, ToolDialect
 from templatefix.dialect.thinking import State, Tags
 
-#: Completions of which it is remembered what the parsers make of them, and the length in characters
-#: of the longest.
-_REMEMBERED, _LONGEST = 64, 10_000
-
 
 class Parsers:
     """What the reasoning parser and the tool parser of a server make of completions."""
@@ -24,8 +20,6 @@ class Parsers:
     def __init__(self, reasoning: ReasoningDialect | None, tool: ToolDialect | None) -> None:
         self.reasoning = reasoning
         self.tool = tool
-        # Most modes have the same completions. Tools are kept, so that their identity stays theirs.
-        self._parsed: dict[object, tuple[object, Answer]] = {}
 
     @classmethod
     def inferred(cls, literals: Iterable[str], generation_prompt: str) -> Parsers:
@@ -188,20 +182,14 @@ class Parsers:
         kwargs: Mapping[str, Any],
         tools: Sequence[Message] | None,
     ) -> Answer:
-        opened, thinking = state == "opened", self._splits(state, kwargs)
-        tool = self.tool if meant.tool_calls else None
-        key = completion, opened, thinking, tool is None, id(tools)
-        known = self._parsed.get(key)
-        if known is None:
-            parsed = named.parse(
-                completion, self.reasoning, tool, opened=opened, thinking=thinking, tools=tools
-            )
-            known = tools, parsed
-            if len(self._parsed) >= _REMEMBERED:
-                self._parsed.clear()
-            if len(completion) <= _LONGEST:
-                self._parsed[key] = known
-        parsed = known[1]
+        parsed = named.parse(
+            completion,
+            self.reasoning,
+            self.tool if meant.tool_calls else None,
+            opened=state == "opened",
+            thinking=self._splits(state, kwargs),
+            tools=tools,
+        )
         if self.reasoning is None:
             return Answer(meant.reasoning, parsed.content, parsed.tool_calls)
         return parsed

@@ -12,7 +12,7 @@ from templatefix.chat.conversation import Message, Turn
 from templatefix.chat.given import scenario_of
 from templatefix.chat.present import Unpresentable
 from templatefix.chat.server import Tools
-from templatefix.checking.limited import CODE, HINT, words
+from templatefix.checking.limited import CODE, HINT, too_much, words
 from templatefix.checking.options import CheckOptions
 from templatefix.checking.runs import modes_of
 from templatefix.checking.subject import Subject, prepare
@@ -32,7 +32,7 @@ from templatefix.patching.ladder.rebuild_place import Unbuildable
 from templatefix.render import Crashed, OverLimit, Refused, SyntaxFault
 from templatefix.replay.run import Plan
 from templatefix.source.template import ChatTemplate, sha256
-from templatefix.syntax import located, parse
+from templatefix.syntax import parse
 
 Status = Literal["unchanged", "patched", "failed"]
 
@@ -124,8 +124,7 @@ def repair(template: ChatTemplate, options: PatchOptions) -> Patched:
     try:
         return _repair(template, options)
     except OverLimit as over:  # on the way to a candidate, or all steps together
-        message = located(over.message, over.line)
-        raise TargetError(template.display, message, HINT, CODE) from None
+        raise too_much(template, over) from None
 
 
 def _repair(template: ChatTemplate, options: PatchOptions) -> Patched:

@@ -147,11 +147,6 @@ def _is_special(macro: Macro) -> bool:
     return macro.caller or macro.catch_kwargs or macro.catch_varargs
 
 
-def _is_mapping(value: Any) -> bool:
-    """Jinja's own test, without the way that abstract classes take."""
-    return type(value) is dict or isinstance(value, Mapping)
-
-
 class _PlainDict:
     """``dict(...)`` and ``dict.fromkeys(...)`` without the class behind them."""
 
@@ -211,10 +206,8 @@ def make_environment(
     environment = sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
     )
-    # What measures how long servers take remembers no more than they do, and is no quicker.
+    # What measures how long servers take remembers no more than they do.
     environment.filters["tojson"] = remembering_tojson() if sandbox is _Sandbox else tojson
-    if sandbox is _Sandbox:
-        environment.tests["mapping"] = _is_mapping
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = lambda format: now().strftime(format)
     environment.globals["dict"] = _PlainDict()

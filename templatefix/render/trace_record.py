@@ -155,7 +155,7 @@ class Recorder:
         for item in items:
             if id(item) in self._indexes:
                 return self._indexes[id(item)]
-            if (type(item) is dict or isinstance(item, Mapping)) and "role" in item:
+            if isinstance(item, Mapping) and "role" in item:
                 copied = self._copied(item)
                 if copied is not None:
                     return copied

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from templatefix.chat.conversation import answer_of
 from templatefix.chat.present import Unpresentable
-from templatefix.checking.limited import CODE, HINT
+from templatefix.checking.limited import too_much
 from templatefix.checking.options import CheckOptions
 from templatefix.checking.subject import Subject, prepare
 from templatefix.dialect.author import Unspoken
@@ -31,7 +31,8 @@ class Twin:
         try:
             self._subject: Subject = prepare(template, CheckOptions())
         except (Unparsable, SyntaxFault) as fault:
-            raise _refused(template, fault, "mend the template", fault.code) from None
+            message = located(fault.message, fault.line)
+            raise TargetError(template.display, message, "mend the template", fault.code) from None
         if self._subject.encoder.approximate:
             hint = "name a model directory or a hub id"
             raise TargetError(template.display, "comes without the model's tokenizer", hint)
@@ -48,7 +49,7 @@ class Twin:
                 meant = stripped(answer_of(answer))
                 written = subject.author.completion(messages, tools, kwargs, meant, None).written
         except OverLimit as over:
-            raise _refused(subject.template, over, HINT, CODE) from None
+            raise too_much(subject.template, over) from None
         except (Refused, Crashed, Unpresentable, Unspoken):
             return None
         ids = subject.encoder.encode(prompt)
@@ -57,9 +58,3 @@ class Twin:
                 return None
             ids = completion_ids(subject.encoder, prompt, ids, written.text)
         return ids if len(ids) == exchange.length else None
-
-
-def _refused(
-    template: ChatTemplate, fault: Unparsable | SyntaxFault | OverLimit, hint: str, code: str
-) -> TargetError:
-    return TargetError(template.display, located(fault.message, fault.line), hint, code)
